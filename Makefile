@@ -1,0 +1,42 @@
+# The two commands of a fresh machine are `make demo` and `make test`. Stamp files in .venv remember what was
+# installed, so that nothing is installed twice and a changed pyproject.toml is noticed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Two test processes with one thread each use two cores better than one process with two threads.
+JOBS ?= 2
+
+.PHONY: demo test check format clean
+
+demo: $(VENV)/.installed
+	$(BIN)/regard demo
+
+test: $(VENV)/.tested-with
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -q
+
+check: $(VENV)/.tested-with
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(MAKE) test
+
+format: $(VENV)/.tested-with
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Regard needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.tested-with: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

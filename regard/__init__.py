@@ -1,0 +1,71 @@
+"""Regard: a translator of your own from two text files, and the attention family underneath it.
+
+The public names are below; each is loaded when it is first used, so that `import regard` costs nothing
+and the command line answers at once.
+
+    regard.train(...)                   pairs of lines -> a model folder
+    regard.load("runs/demo")            a model folder -> a Translator
+    regard.attend(query, key, value)    attention itself
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from regard.attention.attend import attend
+    from regard.attention.heads import MultiHead
+    from regard.attention.record import record
+    from regard.config import Config
+    from regard.data.corpus import Corpus
+    from regard.decoding.translator import Translator, load
+    from regard.errors import RegardError
+    from regard.models.transformer import Transformer
+    from regard.text.phrasebook import phrases
+    from regard.text.tokenizer import Tokenizer
+    from regard.training.run import train
+
+__all__ = [
+    "Config",
+    "Corpus",
+    "MultiHead",
+    "RegardError",
+    "Tokenizer",
+    "Transformer",
+    "Translator",
+    "__version__",
+    "attend",
+    "load",
+    "phrases",
+    "record",
+    "train",
+]
+
+_HOMES = {
+    "Config": "regard.config",
+    "Corpus": "regard.data.corpus",
+    "MultiHead": "regard.attention.heads",
+    "RegardError": "regard.errors",
+    "Tokenizer": "regard.text.tokenizer",
+    "Transformer": "regard.models.transformer",
+    "Translator": "regard.decoding.translator",
+    "attend": "regard.attention.attend",
+    "load": "regard.decoding.translator",
+    "phrases": "regard.text.phrasebook",
+    "record": "regard.attention.record",
+    "train": "regard.training.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use (PEP 562) and keep it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
