@@ -1,0 +1,145 @@
+"""Text to ids and back: a joint byte-pair vocabulary that can spell anything (Sennrich et al. 2016).
+
+A line is normalised, its spaces become U+2581, and pairs of symbols are merged by rank; a character
+that has no token of its own is spelled in UTF-8 bytes, so there is no unknown token. Merging is what
+sentencepiece's BPE does with the same vocabulary: the cuts of `_CUTS` bind only while it is learned,
+for no piece learned under them can cross them later. Before this file: `normalise`; after it: the
+token store of `regard.data`.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tokenizers import Regex
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import Metaspace, Split
+from tokenizers.pre_tokenizers import Sequence as InTurn
+
+from regard.errors import ModelError
+from regard.text.normalise import SPACE_MARK, normalise
+from regard.text.vocabulary import RESERVED, SPECIALS, Vocabulary, learn
+
+PAD, BEGIN, END, MASK = range(len(SPECIALS))
+
+# A word with the space before it; a digit alone; any other character alone, with the space before it.
+# The joiners U+200C and U+200D belong to the words of Persian and of India.
+_LETTER = r"\p{L}\p{M}\x{200C}\x{200D}"
+_CUTS = Regex(
+    rf"{SPACE_MARK}?[{_LETTER}]+|{SPACE_MARK}?[^{_LETTER}\p{{N}}{SPACE_MARK}]|\p{{N}}|{SPACE_MARK}"
+)
+
+# Batches are encoded on all cores. In a forked child the threads of the library are gone and waiting
+# for them would be for ever, so children encode on one core.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+os.register_at_fork(after_in_child=lambda: os.environ.update(TOKENIZERS_PARALLELISM="false"))
+
+
+def cuts() -> InTurn:
+    """What stands between the words of a line: no token reaches over one of these cuts."""
+    return InTurn([Metaspace(SPACE_MARK, prepend_scheme="always"), Split(_CUTS, "isolated")])
+
+
+class Tokenizer:
+    """A vocabulary and its two directions.
+
+    >>> tokenizer = Tokenizer.train(["the cat", "the dog"] * 9, vocab_size=0)
+    >>> tokenizer.decode(tokenizer.encode("the cat  </s> ≠ 狗"))
+    'the cat </s> ≠ 狗'
+    """
+
+    pad_id, begin_id, end_id, mask_id = PAD, BEGIN, END, MASK
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        ids = {piece: number for number, piece in enumerate(vocabulary.pieces)}
+        model = BPE(ids, vocabulary.merges, byte_fallback=True)
+        self._rust = RustTokenizer(model)
+        # No added tokens: the text "</s>" stays four characters, whoever writes it.
+        self._rust.pre_tokenizer = cuts()
+        self._pieces = vocabulary.pieces
+        self._bytes = [_spelling(number, piece) for number, piece in enumerate(vocabulary.pieces)]
+
+    @classmethod
+    def train(cls, lines: Iterable[str], vocab_size: int) -> "Tokenizer":
+        """A tokenizer learned from `lines`, read once and never held in memory together.
+
+        `vocab_size` counts everything, the specials and the bytes too; 0 means chosen by the amount
+        of text (`regard.text.vocabulary.fitting_size`). The same lines give the same tokenizer.
+        """
+        return cls(learn(map(normalise, lines), vocab_size, cuts()))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many ids there are."""
+        return len(self._pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of one line, normalised first; no begin, no end."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many lines, on all cores."""
+        encodings = self._rust.encode_batch_fast([normalise(text) for text in texts])
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text that `ids` spell: the inverse of `encode`.
+
+        Specials are dropped, bytes that are no UTF-8 become U+FFFD, and nothing is refused but an id
+        outside the vocabulary (IndexError).
+        """
+        table = self._bytes
+        text = b"".join([table[number] for number in ids]).decode("utf-8", "replace")
+        return text.replace(SPACE_MARK, " ").removeprefix(" ")
+
+    def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
+        """`decode` of each."""
+        return [self.decode(ids) for ids in batch]
+
+    def token(self, number: int) -> str:
+        """The piece with this id as it stands in the vocabulary: `▁cat`, `<0x0A>`, `</s>`."""
+        return self._pieces[number]
+
+    def to_json(self) -> str:
+        """The tokenizer as the text of a `tokenizer.json`, the same for equal tokenizers."""
+        return self._rust.to_str(pretty=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Tokenizer":
+        """A tokenizer from what `to_json` gave."""
+        try:
+            model = json.loads(text)["model"]
+            vocabulary = _read(model)
+            return cls(vocabulary)
+        except ModelError:
+            raise
+        except Exception as error:  # the Rust side raises bare Exception
+            raise ModelError(
+                f"tokenizer.json is broken ({type(error).__name__}: {error}); take the model folder anew"
+            ) from error
+
+
+def _spelling(number: int, piece: str) -> bytes:
+    """The bytes that an id stands for."""
+    if number < len(SPECIALS):
+        return b""
+    if number < len(RESERVED):
+        return bytes([number - len(SPECIALS)])
+    return piece.encode()
+
+
+def _read(model: dict[str, Any]) -> Vocabulary:
+    """The vocabulary inside a tokenizer.json, if it is laid out as ours."""
+    ids: dict[str, int] = model["vocab"]
+    pieces = sorted(ids, key=ids.__getitem__)
+    if [ids[piece] for piece in pieces] != list(range(len(ids))):
+        raise ModelError("tokenizer.json is broken: its ids are not 0, 1, 2, ...; take the model folder anew")
+    if model["type"] != "BPE" or tuple(pieces[: len(RESERVED)]) != RESERVED:
+        raise ModelError(
+            f"tokenizer.json is not one of ours: its first {len(RESERVED)} ids must be "
+            f"{', '.join(SPECIALS)} and the bytes; use the one that was trained with the model"
+        )
+    merges = [(left, right) for left, right in model["merges"]]
+    return Vocabulary(tuple(pieces), merges)

@@ -1,0 +1,132 @@
+"""Learning the pieces of the tokenizer from text, in one pass over it and little memory.
+
+The common characters become the alphabet, the rest is left to bytes; then pairs are merged, most
+frequent first (byte-pair encoding, Sennrich et al. 2016, section 3.2), inside the words that the
+tokenizer's cuts leave. `regard.text.tokenizer` hands the lines in and runs what comes out.
+"""
+
+import json
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import IO, NamedTuple
+
+from tokenizers import Tokenizer as RustTokenizer
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import PreTokenizer
+from tokenizers.trainers import BpeTrainer
+
+from regard.errors import StorageError, UsageError
+from regard.text.normalise import SPACE_MARK
+
+SPECIALS = ("<pad>", "<s>", "</s>", "<mask>")
+RESERVED = (*SPECIALS, *(f"<0x{byte:02X}>" for byte in range(256)))
+
+COVERAGE = 0.9999  # share of all characters that the alphabet spells; rarer ones are left to bytes
+LONGEST_PIECE = 24  # characters; a longer one is boilerplate, and costs a slot
+IN_MEMORY = 2**25  # bytes of text kept before a file on disk takes over
+
+
+class Vocabulary(NamedTuple):
+    """Pieces in the order of their ids, and the pairs that may be merged, first rank first."""
+
+    pieces: tuple[str, ...]
+    merges: list[tuple[str, str]]
+
+
+def fitting_size(characters: int) -> int:
+    """The vocabulary size for so much text, both languages together.
+
+    8,000 for 4 million characters (30,000 pairs of short sentences), growing as its 0.3rd power: about
+    22,000 for a million such pairs, 32,000 at most. Less text gives fewer merges than this allows,
+    and then they are all taken.
+
+    >>> [fitting_size(n) for n in (10_000, 1_500_000, 4_000_000, 120_000_000, 10**10)]
+    [1344, 5952, 8000, 22208, 32000]
+    """
+    size = 8000 * (characters / 4e6) ** 0.3
+    return max(len(RESERVED) + 64, min(32000, round(size / 64) * 64))
+
+
+def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabulary:
+    """The vocabulary of normalised `lines`; exactly `vocab_size` pieces, or with 0 as many as fit."""
+    least = len(RESERVED) + 1
+    if vocab_size and vocab_size < least:
+        raise UsageError(f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes and the space")
+    try:
+        with tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
+            counts = _count(lines, spool)
+            room = (vocab_size or fitting_size(counts.total())) - len(RESERVED)
+            alphabet = _alphabet(counts, room)
+            spool.seek(0)
+            joined = _joined(_spell(spool, alphabet, counts), room, len(alphabet), cuts)
+    except OSError as error:
+        raise StorageError(f"no room for the vocabulary's text in {tempfile.gettempdir()}: {error}") from error
+    pieces = (*RESERVED, *alphabet, *joined)
+    if len(pieces) < vocab_size:
+        raise UsageError(
+            f"text.vocab_size ({vocab_size}) is more than this text can give ({len(pieces)}); "
+            f"set it to {len(pieces)} or less, or to 0 to have it chosen"
+        )
+    return Vocabulary(pieces, all_merges(pieces))
+
+
+def all_merges(pieces: Iterable[str]) -> list[tuple[str, str]]:
+    """Every pair of pieces that makes another piece, by the rank of what it makes.
+
+    Learning finds one such pair for each piece; sentencepiece, which keeps no pairs, merges any. With
+    all of them both cut the same text into the same pieces.
+    """
+    known = dict.fromkeys(pieces)
+    return [
+        (piece[:cut], piece[cut:])
+        for piece in list(known)[len(RESERVED) :]
+        for cut in range(1, len(piece))
+        if piece[:cut] in known and piece[cut:] in known
+    ]
+
+
+def _count(lines: Iterable[str], spool: IO[str]) -> Counter[str]:
+    """How often each character comes; the lines go to `spool` for the second reading."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line)
+        spool.write(line + "\n")
+    return counts
+
+
+def _alphabet(counts: Counter[str], room: int) -> list[str]:
+    """The characters that are pieces: the most common until `COVERAGE`, within three quarters of the room."""
+    by_count = sorted((-count, character) for character, count in counts.items() if character not in " \n")
+    total = -sum(count for count, _ in by_count)
+    kept, covered = [SPACE_MARK], 0
+    for count, character in by_count[: max(0, room * 3 // 4 - 1)]:
+        if covered >= COVERAGE * total:
+            break
+        kept.append(character)
+        covered -= count
+    return kept
+
+
+def _spell(spool: IO[str], alphabet: list[str], counts: Counter[str]) -> Iterator[str]:
+    """The lines again, with a line break for each rare character, so that nothing is merged across it."""
+    rare = sorted(set(counts) - set(alphabet) - {" ", "\n"})
+    pattern = re.compile(f"[{re.escape(''.join(rare))}]") if rare else None
+    for line in spool:
+        line = line.removesuffix("\n")
+        yield pattern.sub("\n", line) if pattern else line
+
+
+def _joined(lines: Iterable[str], room: int, letters: int, cuts: PreTokenizer) -> list[str]:
+    """The pieces that merging makes, most frequent first; with the `letters` at most `room`."""
+    learner = RustTokenizer(BPE())
+    learner.pre_tokenizer = cuts
+    # Two slots more: for the line break of `_spell`, and for what is merged with it.
+    trainer = BpeTrainer(
+        vocab_size=room + 2, min_frequency=2, max_token_length=LONGEST_PIECE, show_progress=False
+    )
+    learner.train_from_iterator(lines, trainer)
+    merges = json.loads(learner.to_str())["model"]["merges"]
+    made = dict.fromkeys(left + right for left, right in merges)
+    return [piece for piece in made if "\n" not in piece][: max(0, room - letters)]
