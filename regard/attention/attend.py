@@ -1,0 +1,114 @@
+"""Attention as one pure function: out_i = Σ_j softmax_j(score(q_i, k_j)) v_j.
+
+`attend` picks the quickest way; `weigh` and `attend_readable` are its slow twin, which can also
+show the weights (Vaswani et al. 2017, 3.2). Masks come from `masks.py`, scores from `score.py`;
+`heads.py` puts projections around it.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention.dropout import dropout as drop
+from regard.attention.masks import causal_mask, join
+from regard.attention.score import Dot, Score
+
+# Up to this many scores a head, batched products beat SDPA's CPU kernel when gradients are needed:
+# its backward pass is slow for short sequences (benchmarks/results/training_speed.md).
+SHORT = 128 * 128
+
+
+def weigh(
+    q: Tensor,
+    k: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    bias: Tensor | None = None,
+    score: Score | None = None,
+) -> Tensor:
+    """Attention weights (B, H, T, S): each row sums to 1, or to 0 where nothing may be seen.
+
+    q (B, H, T, K), k (B, H, S, K); `bias` is added to the scores, `causal` hides the future.
+
+    >>> weigh(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2)).tolist()
+    [[[[0.5, 0.5]]]]
+    """
+    scores = (score or Dot(q.shape[-1] ** -0.5))(q, k)  # (B, H, T, S)
+    if bias is not None:
+        scores = scores + bias
+    if causal:
+        mask = join(mask, causal_mask(q.shape[-2], k.shape[-2], q.device))
+    if mask is None:
+        return scores.softmax(-1)
+    weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
+    blind = ~mask.any(-1, keepdim=True)
+    return weights.masked_fill(blind, 0.0) if blind.any() else weights
+
+
+def attend_readable(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    bias: Tensor | None = None,
+    score: Score | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """The formula as it is written: (output (B, H, T, K_v), weights (B, H, T, S))."""
+    weights = weigh(q, k, mask=mask, causal=causal, bias=bias, score=score)
+    return torch.matmul(drop(weights, dropout, training=dropout > 0), v), weights
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    bias: Tensor | None = None,
+    score: Score | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """What each query gathers from the values: (B, H, T, K_v), by the quickest way.
+
+    q (B, H, T, K), k (B, H, S, K), v (B, H, S, K_v); `mask` is True where a query may look.
+
+    >>> v = torch.tensor([[[[1.0], [3.0]]]])
+    >>> attend(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2), v).item()
+    2.0
+    """
+    scale = q.shape[-1] ** -0.5 if score is None else score.scale
+    short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
+    gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if scale is None or (short and gradients):
+        return attend_readable(
+            q, k, v, mask=mask, causal=causal, bias=bias, score=score, dropout=dropout
+        )[0]
+    return _sdpa(q, k, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, scale=scale, dropout=dropout)
+
+
+def _as_sdpa_mask(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None) -> Tensor | None:
+    """One mask for SDPA: None where its own causal flag is enough, else boolean or added."""
+    if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
+        mask = join(mask, causal_mask(q.shape[-2], k.shape[-2], q.device))
+    if bias is None:
+        return mask
+    return bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+
+
+def _sdpa(
+    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, causal: bool, scale: float, dropout: float
+) -> Tensor:
+    """torch's fused attention, with zeros where a query may see nothing."""
+    out = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None, scale=scale
+    )
+    if mask is None:
+        return out
+    seen = mask if mask.dtype == torch.bool else mask > float("-inf")
+    blind = ~seen.any(-1, keepdim=True)
+    return out.masked_fill(blind, 0.0) if blind.any() else out

@@ -1,0 +1,31 @@
+"""Where masks are born. A mask is boolean, True = may attend, and broadcasts to (B, H, T, S).
+
+Masks are joined with `&`; None means that everything is seen. A row with nothing to see gives
+zeros out of `attend`, never NaN. The masks go down into `attend.py`.
+"""
+
+import torch
+from torch import Tensor
+
+
+def padding_mask(real: Tensor) -> Tensor:
+    """Keys that are padding are not seen: `real` (B, S) -> (B, 1, 1, S)."""
+    return real[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
+    """Query i sees keys up to its own place: (T, S); the last query stands at the last key.
+
+    >>> causal_mask(2, 3).int().tolist()
+    [[1, 1, 0], [1, 1, 1]]
+    """
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def join(*masks: Tensor | None) -> Tensor | None:
+    """What all of the masks allow; None where there is none."""
+    joined: Tensor | None = None
+    for mask in masks:
+        if mask is not None:
+            joined = mask if joined is None else joined & mask
+    return joined

@@ -1,0 +1,285 @@
+"""One tree of frozen dataclasses: every setting, its default and the rule it must keep.
+
+TOML and dotted overrides come in (`merge`), JSON goes out (`to_json`). A key that is unknown is
+refused with the nearest known one. A preset is nothing but a handful of overrides.
+"""
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import UsageError
+
+
+def _rule(holds: bool, message: str) -> None:
+    if not holds:
+        raise UsageError(message)
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    _rule(value in allowed, f"{name} ({value}) must be one of {', '.join(allowed)}")
+
+
+def _between(name: str, value: float, low: float, high: float) -> None:
+    _rule(low <= value <= high, f"{name} ({value:g}) must be between {low:g} and {high:g}")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The shape of the model."""
+
+    kind: str = "transformer"
+    d_model: int = 256
+    n_heads: int = 4
+    encoder_layers: int = 3
+    decoder_layers: int = 3
+    d_ff: int = 1024
+    dropout: float = 0.1
+    norm: str = "pre"
+    vocab_size: int = 0  # 0: taken from the tokenizer
+
+    def __post_init__(self) -> None:
+        _one_of("model.kind", self.kind, ("transformer",))
+        _one_of("model.norm", self.norm, ("pre", "post"))
+        for name in ("d_model", "n_heads", "encoder_layers", "decoder_layers", "d_ff"):
+            _between(f"model.{name}", getattr(self, name), 1, 65536)
+        _between("model.dropout", self.dropout, 0, 0.95)
+        _between("model.vocab_size", self.vocab_size, 0, 4_000_000)
+        _rule(
+            self.d_model % self.n_heads == 0,
+            f"n_heads ({self.n_heads}) must divide d_model ({self.d_model})",
+        )
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """How queries meet keys."""
+
+    kind: str = "full"
+    score: str = "scaled-dot"
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        _one_of("attention.kind", self.kind, ("full",))
+        _one_of("attention.score", self.score, ("scaled-dot", "dot"))
+        _between("attention.dropout", self.dropout, 0, 0.95)
+
+
+@dataclass(frozen=True)
+class PositionsConfig:
+    """How the model knows the order of its tokens."""
+
+    kind: str = "sinusoidal"
+    max_length: int = 1024  # longest sequence that learned positions can hold
+
+    def __post_init__(self) -> None:
+        _one_of("positions.kind", self.kind, ("sinusoidal", "learned", "none"))
+        _between("positions.max_length", self.max_length, 1, 1_000_000)
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How text becomes ids."""
+
+    vocab_size: int = 0  # 0: chosen by the size of the data
+
+    def __post_init__(self) -> None:
+        _between("text.vocab_size", self.vocab_size, 0, 4_000_000)
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which pairs are trained on."""
+
+    max_length: int = 256  # tokens on either side; longer pairs are left out
+    max_ratio: float = 9.0  # tokens of one side per token of the other; more is left out
+
+    def __post_init__(self) -> None:
+        _between("data.max_length", self.max_length, 2, 1_000_000)
+        _between("data.max_ratio", self.max_ratio, 1, 1_000_000)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How the model is trained. A bound that is 0 does not bind; the first one reached ends it."""
+
+    seed: int = 1
+    minutes: float = 0.0  # time budget, everything included; the schedule ends with it
+    max_steps: int = 0
+    max_epochs: int = 0
+    optimizer: str = "adam"
+    lr: float = 2e-3  # the peak
+    warmup: int = 0  # steps; 0: a twentieth of the run
+    schedule: str = "linear"  # after the warm-up: to zero at the end of the run, or never
+    batch_tokens: int = 2048  # padded tokens of the longer side in one batch
+    accumulate: int = 1  # batches in one step
+    clip: float = 1.0  # largest gradient norm; 0: no clipping
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.1
+    precision: str = "auto"
+    average: str = "ema"
+    average_span: float = 0.05  # share of the run that the average looks back over
+    valid_every: int = 0  # steps; 0: chosen, about twenty times in a run
+    patience: int = 0  # validations without a better loss before stopping; 0: never
+    log_every: int = 20  # steps between the lines of metrics.jsonl
+    save_every: float = 120.0  # seconds between checkpoints
+    keep: int = 2  # checkpoints kept
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("train.optimizer", self.optimizer, ("adam", "muon"))
+        _one_of("train.schedule", self.schedule, ("linear", "cosine", "inverse-sqrt", "constant"))
+        _one_of("train.precision", self.precision, ("auto", "fp32", "bf16"))
+        _one_of("train.average", self.average, ("ema", "last", "none"))
+        _between("train.lr", self.lr, 0, 10)
+        _between("train.label_smoothing", self.label_smoothing, 0, 0.95)
+        _between("train.average_span", self.average_span, 0, 1)
+        _between("train.batch_tokens", self.batch_tokens, 1, 10_000_000)
+        for name in ("accumulate", "log_every", "keep"):
+            _between(f"train.{name}", getattr(self, name), 1, 1_000_000)
+        for name in ("minutes", "max_steps", "max_epochs", "warmup", "clip", "weight_decay"):
+            _between(f"train.{name}", getattr(self, name), 0, 1e12)
+        for name in ("seed", "valid_every", "patience", "save_every"):
+            _between(f"train.{name}", getattr(self, name), 0, 1e12)
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How translations are searched for; kept in the folder's generation.json."""
+
+    beam: int = 5
+    length_penalty: float = 1.0  # a hypothesis scores log p / length ** penalty
+    max_ratio: float = 2.0  # longest output: max_extra + max_ratio * source length
+    max_extra: int = 32
+    min_ratio: float = 0.0
+
+    def __post_init__(self) -> None:
+        _between("decode.beam", self.beam, 1, 1000)
+        _between("decode.length_penalty", self.length_penalty, 0, 10)
+        _between("decode.max_ratio", self.max_ratio, 0, 1000)
+        _between("decode.max_extra", self.max_extra, 1, 100_000)
+        _between("decode.min_ratio", self.min_ratio, 0, 1000)
+
+
+@dataclass(frozen=True)
+class Config:
+    """The whole tree."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+    positions: PositionsConfig = field(default_factory=PositionsConfig)
+    text: TextConfig = field(default_factory=TextConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {"model.d_model": 128, "model.encoder_layers": 2, "model.decoder_layers": 2, "model.d_ff": 512},
+    "small": {},
+    "base": {
+        "model.d_model": 512,
+        "model.n_heads": 8,
+        "model.encoder_layers": 6,
+        "model.decoder_layers": 6,
+        "model.d_ff": 2048,
+        "model.norm": "post",
+    },
+    "deep": {"model.encoder_layers": 6, "model.decoder_layers": 1},
+}
+
+
+def known_keys() -> dict[str, Any]:
+    """Every dotted key with its default, in the order of the tree."""
+    return {
+        f"{table.name}.{leaf.name}": leaf.default
+        for table in dataclasses.fields(Config)
+        for leaf in dataclasses.fields(typing.cast(Any, table.type))
+    }
+
+
+def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys: {"a": {"b": 1}} becomes {"a.b": 1}."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The dotted overrides in a TOML file."""
+    try:
+        return flatten(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(f"cannot read config {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"config {path} is not TOML: {error}") from error
+
+
+def parse_set(assignment: str) -> tuple[str, Any]:
+    """`a.b=c` from the command line as (key, value); the value is read as TOML, or as a word."""
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--set takes KEY=VALUE, not {assignment!r}")
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    return key.strip(), value
+
+
+def _fit(key: str, value: Any, wanted: type) -> Any:
+    """`value` as the type that `key` holds; whole numbers pass for fractions, nothing else bends."""
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not wanted:
+        raise UsageError(f"{key} takes a {wanted.__name__}, not {type(value).__name__} ({value!r})")
+    return value
+
+
+def merge(config: Config, overrides: dict[str, Any]) -> Config:
+    """`config` with dotted overrides laid over it, checked key by key and rule by rule.
+
+    >>> merge(Config(), {"model.d_model": 512}).model.d_model
+    512
+    """
+    known = known_keys()
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in overrides.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+            raise UsageError(f"unknown config key {key}; did you mean {near[0]}?")
+        table, _, leaf = key.partition(".")
+        tables.setdefault(table, {})[leaf] = _fit(key, value, type(known[key]))
+    changed = {name: dataclasses.replace(getattr(config, name), **leaves) for name, leaves in tables.items()}
+    return dataclasses.replace(config, **changed)
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The overrides of a preset."""
+    if name not in PRESETS:
+        raise UsageError(f"unknown preset {name}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def to_dict(config: Config) -> dict[str, Any]:
+    """The tree as plain dictionaries."""
+    return dataclasses.asdict(config)
+
+
+def to_json(config: Config) -> str:
+    """The tree as JSON text."""
+    return json.dumps(to_dict(config), indent=2) + "\n"
+
+
+def from_dict(tree: dict[str, Any]) -> Config:
+    """A config from what `to_dict` gave."""
+    return merge(Config(), flatten(tree))

@@ -1,0 +1,32 @@
+"""Ids to vectors and back: one matrix E (V, D) for source, target and output.
+
+x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ.
+"""
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.attention.dropout import dropout
+from regard.attention.positions import Positions
+
+
+class Embedding(nn.Module):
+    """Tied embeddings with positions and dropout."""
+
+    def __init__(self, vocab_size: int, d_model: int, *, positions: Positions, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.normal_(nn.Linear(d_model, vocab_size).weight, std=d_model**-0.5))
+        self.positions = positions
+        self.scale = math.sqrt(d_model)
+        self.dropout = dropout
+
+    def forward(self, ids: Tensor, offset: int = 0) -> Tensor:
+        """ids (B, T), the first of which stands at `offset` -> (B, T, D)."""
+        x = self.positions.embed(F.embedding(ids, self.weight) * self.scale, offset)
+        return dropout(x, self.dropout, training=self.training)
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """hidden (..., D) -> logits (..., V)."""
+        return F.linear(hidden, self.weight)

@@ -1,0 +1,26 @@
+"""What stands around every sub-layer: dropout, the residual, and layer norm after or before.
+
+    post   norm(x + dropout(f(x)))      as in the paper
+    pre    x + dropout(f(norm(x)))      trains without a long warm-up
+"""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from regard.attention.dropout import dropout
+
+
+class Residual(nn.Module):
+    """Wraps one sub-layer f: (B, T, D) -> (B, T, D)."""
+
+    def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.first = norm == "pre"
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+        y = f(self.norm(x) if self.first else x)
+        out = dropout(y, self.dropout, training=self.training, residual=x)
+        return out if self.first else self.norm(out)

@@ -1,0 +1,160 @@
+"""The Transformer: encoder, decoder, tied embeddings (Vaswani et al. 2017).
+
+Training calls it whole, with the target shifted by one (teacher forcing). Decoding calls `start`
+once a batch and `step` once a token; both run the same layers.
+"""
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from regard.attention.cache import KeyValue
+from regard.attention.heads import MultiHead
+from regard.attention.masks import padding_mask
+from regard.attention.positions import Positions, build_positions
+from regard.config import Config
+from regard.layers import DecoderLayer, Embedding, EncoderLayer
+
+
+@dataclass(frozen=True)
+class TransformerState:
+    """Where a batch of decodings stands; a value, one row a hypothesis."""
+
+    memory: tuple[KeyValue, ...]  # the encoder's keys and values, one a layer: (B, H, S, K)
+    memory_mask: Tensor  # (B, 1, 1, S)
+    past: tuple[KeyValue, ...]  # the decoder's own, one a layer: (B, H, T, K); empty before the first step
+
+    @property
+    def length(self) -> int:
+        """Tokens read so far."""
+        return self.past[0].length if self.past else 0
+
+    def select(self, rows: Tensor) -> "TransformerState":
+        """The given rows, in that order; rows may be repeated or dropped."""
+        return TransformerState(
+            tuple(layer.select(rows) for layer in self.memory),
+            self.memory_mask.index_select(0, rows),
+            tuple(layer.select(rows) for layer in self.past),
+        )
+
+
+class Transformer(nn.Module):
+    """Source ids in, hidden states of the target out; `project` gives logits."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        shape = config.model
+        positions = build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
+        self.max_length = positions.max_length
+        self.embedding = Embedding(
+            shape.vocab_size, shape.d_model, positions=positions, dropout=shape.dropout
+        )
+        self.encoder = nn.ModuleList(
+            EncoderLayer(
+                _heads(config, f"encoder.{i}.self", positions),
+                shape.d_model,
+                shape.d_ff,
+                norm=shape.norm,
+                dropout=shape.dropout,
+            )
+            for i in range(shape.encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(
+                _heads(config, f"decoder.{i}.self", positions),
+                _heads(config, f"decoder.{i}.cross", Positions()),
+                shape.d_model,
+                shape.d_ff,
+                norm=shape.norm,
+                dropout=shape.dropout,
+            )
+            for i in range(shape.decoder_layers)
+        )
+        closing = nn.LayerNorm if shape.norm == "pre" else nn.Identity
+        self.encoder_norm = closing(shape.d_model)
+        self.decoder_norm = closing(shape.d_model)
+        self.apply(_initialise)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The output layer's matrix (V, D)."""
+        return self.embedding.weight
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """hidden (..., D) -> logits (..., V)."""
+        return self.embedding.project(hidden)
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
+        x = self.embedding(src)
+        mask = _needed(src_mask)
+        for layer in self.encoder:
+            x = layer(x, mask)
+        memory: Tensor = self.encoder_norm(x)
+        return memory
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
+        memory = self.encode(src, src_mask)
+        mask = _needed(src_mask)
+        x = self.embedding(tgt_in)
+        for layer in self.decoder:
+            x, _ = layer(x, layer.cross.keys_values(memory), memory_mask=mask)
+        hidden: Tensor = self.decoder_norm(x)
+        return hidden
+
+    def start(self, src: Tensor, src_mask: Tensor) -> TransformerState:
+        """Run the encoder once; its keys and values serve every step."""
+        memory = self.encode(src, src_mask)
+        seen = tuple(layer.cross.keys_values(memory) for layer in self.decoder)
+        return TransformerState(seen, padding_mask(src_mask), ())
+
+    def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
+        """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
+        x = self.embedding(ids[:, None], state.length)  # (B, 1, D)
+        past: list[KeyValue] = []
+        for i, layer in enumerate(self.decoder):
+            x, seen = layer(
+                x,
+                state.memory[i],
+                memory_mask=state.memory_mask,
+                past=state.past[i] if state.past else None,
+            )
+            past.append(seen)
+        logits = self.project(self.decoder_norm(x)[:, 0]).float()
+        return logits, replace(state, past=tuple(past))
+
+
+def _needed(src_mask: Tensor) -> Tensor | None:
+    """The padding mask (B, 1, 1, S), or None where there is no padding to hide."""
+    return None if bool(src_mask.all()) else padding_mask(src_mask)
+
+
+def _heads(config: Config, name: str, positions: Positions) -> MultiHead:
+    return MultiHead(
+        config.model.d_model,
+        config.model.n_heads,
+        name=name,
+        kind=config.attention.kind,
+        score=config.attention.score,
+        dropout=config.attention.dropout,
+        positions=positions,
+    )
+
+
+def _initialise(module: nn.Module) -> None:
+    """Xavier uniform for products, zero for biases; query, key and value each count as one product."""
+    if isinstance(module, MultiHead):
+        for part in module.key_value.weight.chunk(2):
+            nn.init.xavier_uniform_(part)
+    elif isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Numbers that training changes."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+__all__ = ["Transformer", "TransformerState", "count_parameters"]
