@@ -1,0 +1,143 @@
+"""The order of training: batches by tokens, bucketed by length, a pure function of (seed, epoch).
+
+All pairs are shuffled and dealt into pools; a pool is sorted by length and cut into batches; the
+batches are shuffled. Sorting only pools keeps neighbours random, yet leaves little padding. Lengths
+come from `store.py`; each batch of indices goes to `batch.py`. Vaswani et al. 2017, section 5.1.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.errors import UsageError
+
+Ints = npt.NDArray[np.integer]
+
+# Batches cut from one pool: more leave less padding, fewer mix the neighbours better.
+_POOL_BATCHES = 256
+
+
+class Batches(Sequence[npt.NDArray[np.int32]]):
+    """The batches of one epoch and rank: one flat array of pair indices and where it is cut."""
+
+    def __init__(self, flat: npt.NDArray[np.int32], cuts: npt.NDArray[np.int64], order: Ints) -> None:
+        self.flat, self.cuts, self.order = flat, cuts, order
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @overload
+    def __getitem__(self, position: int) -> npt.NDArray[np.int32]: ...
+    @overload
+    def __getitem__(self, position: slice) -> "Batches": ...
+    def __getitem__(self, position: int | slice) -> "npt.NDArray[np.int32] | Batches":
+        if isinstance(position, slice):
+            return Batches(self.flat, self.cuts, self.order[position])
+        batch = self.order[position]
+        return self.flat[self.cuts[batch] : self.cuts[batch + 1]]
+
+
+class Sampler:
+    """Batches of pair indices for any epoch.
+
+    `src_lengths` and `tgt_lengths` (N,) count what the model is fed, end mark included. In a batch,
+    rows times the longest length of either side is at most `batch_tokens`; a pair that is longer by
+    itself is a batch by itself.
+    """
+
+    def __init__(
+        self,
+        src_lengths: Ints,
+        tgt_lengths: Ints,
+        *,
+        batch_tokens: int,
+        seed: int,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        if len(src_lengths) != len(tgt_lengths):
+            raise UsageError(f"{len(src_lengths)} source lengths but {len(tgt_lengths)} target lengths")
+        if len(src_lengths) == 0:
+            raise UsageError("no pairs to make batches of")
+        if not 0 <= rank < world:
+            raise UsageError(f"rank ({rank}) must be from 0 to world - 1 ({world - 1})")
+        self.src_lengths = np.asarray(src_lengths, dtype=np.int32)
+        self.tgt_lengths = np.asarray(tgt_lengths, dtype=np.int32)
+        self.longest = np.maximum(self.src_lengths, self.tgt_lengths)
+        self.batch_tokens, self.seed, self.rank, self.world = batch_tokens, seed, rank, world
+
+    def batches(self, epoch: int) -> Batches:
+        """The batches of this rank in `epoch`, in order.
+
+        Every rank gets equally many, and together they hold each pair once: where the count does not
+        come out even, the widest batches are halved. (With too few rows for that, batches repeat.)
+        """
+        flat, cuts, order = self._plan(epoch)
+        share = -(-len(order) // self.world)
+        mine = (self.rank + self.world * np.arange(share)) % len(order)
+        return Batches(flat, cuts, order[mine])
+
+    def padding(self, epoch: int) -> float:
+        """The share of padding among all tokens of an epoch, both sides and all ranks together."""
+        flat, cuts, _ = self._plan(epoch)
+        rows = np.diff(cuts)
+        real = padded = 0
+        for lengths in (self.src_lengths[flat], self.tgt_lengths[flat]):
+            real += int(lengths.sum(dtype=np.int64))
+            padded += int((np.maximum.reduceat(lengths, cuts[:-1]) * rows).sum(dtype=np.int64))
+        return 1 - real / padded
+
+    def _plan(self, epoch: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], Ints]:
+        """All pairs in batch order (N,), the cuts between batches (M + 1,), a batch order (M,)."""
+        random = np.random.Philox(np.random.SeedSequence([self.seed, epoch]))
+        flat = _shuffled(len(self.longest), random)
+        starts: list[int] = []
+        mean = float(self.longest.mean())
+        pools = round(len(flat) * mean / (_POOL_BATCHES * self.batch_tokens))
+        edges = np.linspace(0, len(flat), max(1, pools) + 1).astype(np.int64)
+        for low, high in pairwise(edges):
+            pool = flat[low:high]
+            pool[:] = pool[self._by_length(pool)]
+            starts += [int(low) + start for start in _cut(self.longest[pool], self.batch_tokens)]
+        cuts = _even(np.array([*starts, len(flat)], dtype=np.int64), self.world)
+        return flat, cuts, _shuffled(len(cuts) - 1, random)
+
+    def _by_length(self, pool: Ints) -> Ints:
+        """The order that sorts a pool; equal lengths stay in their shuffled order.
+
+        By target length, then source length rising and falling in turn, so that neighbours stay
+        close where the target length changes.
+        """
+        src, tgt = self.src_lengths[pool], self.tgt_lengths[pool]
+        return np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))
+
+
+def _shuffled(count: int, random: np.random.Philox) -> npt.NDArray[np.int32]:
+    """0 .. count - 1 shuffled. From raw bits, whose stream numpy promises never to change."""
+    return np.argsort(random.random_raw(count), kind="stable").astype(np.int32)
+
+
+def _cut(longest: Ints, batch_tokens: int) -> list[int]:
+    """Where batches start, taking rows while rows * longest fits."""
+    starts, start = [], 0
+    while start < len(longest):
+        starts.append(start)
+        most = max(1, batch_tokens // int(longest[start]))
+        widths = np.maximum.accumulate(longest[start : start + most]).astype(np.int64)
+        tokens = widths * np.arange(1, len(widths) + 1)
+        start += max(1, int(np.searchsorted(tokens, batch_tokens, side="right")))
+    return starts
+
+
+def _even(cuts: npt.NDArray[np.int64], world: int) -> npt.NDArray[np.int64]:
+    """`cuts` with the widest batches halved until their number is a multiple of `world`."""
+    for _ in range(-(len(cuts) - 1) % world):
+        rows = np.diff(cuts)
+        widest = int(rows.argmax())
+        if rows[widest] < 2:
+            break
+        cuts = np.insert(cuts, widest + 1, cuts[widest] + rows[widest] // 2)
+    return cuts
