@@ -6,6 +6,7 @@ tokenizer's cuts leave. `regard.text.tokenizer` hands the lines in and runs what
 """
 
 import json
+import math
 import re
 import tempfile
 from collections import Counter
@@ -45,7 +46,7 @@ def fitting_size(characters: int) -> int:
     >>> [fitting_size(n) for n in (10_000, 1_500_000, 4_000_000, 120_000_000, 10**10)]
     [1344, 5952, 8000, 22208, 32000]
     """
-    size = 8000 * (characters / 4e6) ** 0.3
+    size = 8000 * math.pow(characters / 4e6, 0.3)
     return max(len(RESERVED) + 64, min(32000, round(size / 64) * 64))
 
 
@@ -53,7 +54,9 @@ def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabula
     """The vocabulary of normalised `lines`; exactly `vocab_size` pieces, or with 0 as many as fit."""
     least = len(RESERVED) + 1
     if vocab_size and vocab_size < least:
-        raise UsageError(f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes and the space")
+        raise UsageError(
+            f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes and the space"
+        )
     try:
         with tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
             counts = _count(lines, spool)
@@ -62,7 +65,7 @@ def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabula
             spool.seek(0)
             joined = _joined(_spell(spool, alphabet, counts), room, len(alphabet), cuts)
     except OSError as error:
-        raise StorageError(f"no room for the vocabulary's text in {tempfile.gettempdir()}: {error}") from error
+        raise StorageError(f"no room for text in {tempfile.gettempdir()}: {error}; set TMPDIR") from error
     pieces = (*RESERVED, *alphabet, *joined)
     if len(pieces) < vocab_size:
         raise UsageError(
