@@ -1,0 +1,29 @@
+"""Greedy search: the most probable token at every step. Beam search with a beam of one is the same."""
+
+from typing import TypeVar
+
+from torch import Tensor
+
+from regard.decoding.search import Hypothesis, Rules, write
+from regard.models.protocol import Seq2Seq, State
+
+S = TypeVar("S", bound=State)
+
+
+def greedy(model: Seq2Seq[S], src: Tensor, src_mask: Tensor, rules: Rules) -> list[Hypothesis]:
+    """One output for each source of (B, S).
+
+    >>> import torch
+    >>> from regard.models.table import TableModel
+    >>> chain = torch.full((6, 6), -9.0)
+    >>> chain[1, 4] = chain[4, 5] = chain[5, 2] = 0.0  # begin, 4, 5, end
+    >>> rules = Rules(least=torch.tensor([0]), most=torch.tensor([9]))
+    >>> greedy(TableModel(chain), torch.tensor([[4, 2]]), torch.ones(1, 2) > 0, rules)[0].ids
+    [4, 5]
+    """
+    return write(model, model.start(src, src_mask), rules, _likeliest)
+
+
+def _likeliest(logp: Tensor, step: int, rows: Tensor) -> Tensor:
+    """The best of each row (R, V); the first of equals."""
+    return logp.argmax(-1)

@@ -1,0 +1,80 @@
+"""Sampling: the next token is drawn from what the model finds likely.
+
+p ∝ p_model ** (1 / temperature), among the `top_k` likeliest, among the fewest that hold `top_p` of the
+mass (Holtzman et al. 2020). A sentence's random numbers come from the seed and its own ids alone, so
+that batch neighbours, batch size and order change nothing.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from regard.decoding.search import Hypothesis, Rules, write
+from regard.errors import UsageError
+from regard.models.protocol import Seq2Seq, State
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw."""
+
+    temperature: float = 1.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature <= 100:
+            raise UsageError(
+                f"temperature ({self.temperature:g}) must be above 0 and at most 100; "
+                "for the likeliest words search with a beam instead"
+            )
+        if self.top_k < 0:
+            raise UsageError(f"top_k ({self.top_k}) must be 0, for all tokens, or more")
+        if not 0 < self.top_p <= 1:
+            raise UsageError(f"top_p ({self.top_p:g}) must be above 0 and at most 1")
+
+
+def sample(
+    model: Seq2Seq[S], src: Tensor, src_mask: Tensor, rules: Rules, *, sampling: Sampling, draws: int = 1
+) -> list[list[Hypothesis]]:
+    """`draws` outputs for each source of (B, S), in the order they were drawn; they may be equal."""
+    state = model.start(src, src_mask)
+    rows = torch.arange(len(src), device=src.device).repeat_interleave(draws)  # (B * draws,)
+    if draws > 1:
+        state = state.select(rows)
+    chances = _chances(src, src_mask, rules.most, sampling.seed, draws).to(src.device)
+    each = Rules(rules.least[rows], rules.most[rows], rules.penalty, rules.vocab_size)
+    drawn = write(model, state, each, lambda logp, step, row: draw(logp, chances[row, step], sampling))
+    return [drawn[i : i + draws] for i in range(0, len(drawn), draws)]
+
+
+def draw(logp: Tensor, chance: Tensor, sampling: Sampling) -> Tensor:
+    """Ids (R,) drawn from log p (R, V) by walking its cumulated mass up to `chance` (R,) in [0, 1)."""
+    ranked, tokens = (logp / sampling.temperature).sort(descending=True, stable=True)  # (R, V)
+    if sampling.top_k:
+        ranked = ranked[:, : sampling.top_k]
+    mass = ranked.softmax(-1)
+    before = mass.cumsum(-1) - mass
+    mass = mass.masked_fill(before >= sampling.top_p, 0.0)
+    walked = mass.cumsum(-1)
+    place = (walked > chance[:, None] * walked[:, -1:]).int().argmax(-1)  # (R,) the first beyond
+    return tokens.gather(1, place[:, None])[:, 0]
+
+
+def _chances(src: Tensor, src_mask: Tensor, most: Tensor, seed: int, draws: int) -> Tensor:
+    """Random numbers (B * draws, T), each row from a generator of its own."""
+    chances = torch.zeros(len(src) * draws, int(most.max()))
+    rows = iter(chances)
+    for ids, real, length in zip(src, src_mask, most.tolist(), strict=True):
+        sentence = ids[real].tolist()
+        for number in range(draws):
+            key = hashlib.blake2b(repr((seed, number, sentence)).encode(), digest_size=7).digest()
+            generator = torch.Generator().manual_seed(int.from_bytes(key, "little"))
+            next(rows)[:length] = torch.rand(length, generator=generator)
+    return chances

@@ -1,0 +1,129 @@
+"""What every search shares: the rules an output keeps, and writing one token a row until all are done.
+
+    most  = max_extra + max_ratio · source length, tokens with the end; never beyond the model's positions
+    least = min_ratio · source length, tokens before the end
+    score = log p / length ** penalty, the end counted
+
+An output that reaches `most` without ending is cut there and marked. `greedy.py` and `sampling.py` give
+`write` their way of choosing; `beam.py` has its own loop. Before this file: `regard.models.protocol`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from regard.config import DecodeConfig
+from regard.errors import ModelError
+from regard.models.protocol import Seq2Seq, State
+from regard.text.tokenizer import BEGIN, END, MASK, PAD
+
+S = TypeVar("S", bound=State)
+Choose = Callable[[Tensor, int, Tensor], Tensor]  # log p (R, V), tokens written, rows (R,) -> ids (R,)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output: its ids without specials, its score, and whether it was cut before its end."""
+
+    ids: list[int]
+    score: float
+    truncated: bool
+
+    @property
+    def length(self) -> int:
+        """Tokens that were written, the end counted if it came."""
+        return len(self.ids) + (not self.truncated)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Sorts hypotheses, the best first: whole before cut, then by score."""
+        return self.truncated, -self.score
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the outputs of a batch must keep to."""
+
+    least: Tensor  # (B,) tokens before the end may come
+    most: Tensor  # (B,) tokens, the end counted
+    penalty: float = 1.0
+    vocab_size: int | None = None  # ids from here on are padding of the vocabulary
+
+    @classmethod
+    def of(
+        cls,
+        config: DecodeConfig,
+        src_mask: Tensor,
+        *,
+        max_length: int | None = None,
+        vocab_size: int | None = None,
+    ) -> "Rules":
+        """The rules for sources (B, S) that close with the end token, real where src_mask is True.
+
+        >>> rules = Rules.of(DecodeConfig(max_ratio=1.5, max_extra=4), torch.ones(1, 6) > 0)
+        >>> rules.most.tolist()
+        [11]
+        """
+        length = src_mask.sum(1) - 1  # (B,)
+        most = (length * config.max_ratio).floor().long() + config.max_extra
+        if max_length is not None:
+            most = most.clamp(max=max_length)
+        least = (length * config.min_ratio).ceil().long()
+        return cls(torch.minimum(least, most - 1), most, config.length_penalty, vocab_size)
+
+    def score(self, total: float, length: int) -> float:
+        """How good an output of so many tokens, the end counted, with log p = total is."""
+        return float(total / length**self.penalty)
+
+
+def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tensor) -> Tensor:
+    """log p (R, V) of the next token of each row; -inf where a rule forbids it.
+
+    Padding, begin and mask never come; the end not before `least`. sentence (R,) is each row's place in
+    the batch. The mass of what is forbidden is not handed to the others: a score is the model's own.
+    """
+    logp = logits.log_softmax(-1)
+    logp[:, [PAD, BEGIN, MASK]] = float("-inf")
+    if rules.vocab_size is not None:
+        logp[:, rules.vocab_size :] = float("-inf")
+    early = rules.least[sentence] > written  # (R,)
+    if early.any():
+        logp[early, END] = float("-inf")
+    if not bool((logp.amax(-1) > float("-inf")).all()):  # also False for NaN
+        raise ModelError("the model gives no token a probability (NaN or infinite); its weights are broken")
+    return logp
+
+
+def write(model: Seq2Seq[S], state: S, rules: Rules, choose: Choose) -> list[Hypothesis]:
+    """One output a row of `state`, a token a step; a row that is done leaves the batch."""
+    sentence = torch.arange(len(rules.most), device=rules.most.device)  # (R,) the rows not done
+    ids = torch.full_like(sentence, BEGIN)  # (R,)
+    lengths = torch.zeros_like(sentence)  # (B,)
+    total = torch.zeros(len(sentence), device=ids.device)  # (B,)
+    written: list[Tensor] = []  # a step each: (B,)
+    for step in range(int(rules.most.max())):
+        logits, state = model.step(ids, state)
+        logp = log_probabilities(logits, rules, step, sentence)
+        ids = choose(logp, step, sentence)
+        total[sentence] += logp.gather(1, ids[:, None])[:, 0]
+        lengths[sentence] = step + 1
+        written.append(torch.full_like(lengths, END).scatter(0, sentence, ids))
+        going = ((ids != END) & (rules.most[sentence] > step + 1)).nonzero()[:, 0]
+        if len(going) == 0:
+            break
+        if len(going) < len(ids):
+            state, ids, sentence = state.select(going), ids[going], sentence[going]
+    table = torch.stack(written, 1).tolist()  # (B, T)
+    return [
+        _hypothesis(row[:length], rules.score(logp_sum, length))
+        for row, length, logp_sum in zip(table, lengths.tolist(), total.tolist(), strict=True)
+    ]
+
+
+def _hypothesis(row: list[int], score: float) -> Hypothesis:
+    """A written row, with or without its end."""
+    ended = row[-1] == END
+    return Hypothesis(row[:-1] if ended else row, score, not ended)

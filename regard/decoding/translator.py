@@ -1,0 +1,222 @@
+"""Raw text in, raw text out: a model folder that translates.
+
+Lines are read a window ahead, sorted by length into batches with little padding, searched, and handed
+back in the order they came; memory stays the same however many there are. Before this file: the searches;
+after it: the command line and the server.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.config import DecodeConfig
+from regard.data.batch import pad_sources
+from regard.decoding.beam import beam_search
+from regard.decoding.greedy import greedy
+from regard.decoding.sampling import Sampling, sample
+from regard.decoding.search import Hypothesis, Rules
+from regard.errors import DataError, UsageError
+from regard.models import folder as folders
+from regard.models.protocol import Seq2Seq
+from regard.text.tokenizer import END, Tokenizer
+
+WINDOW = 20  # batches read ahead
+ROW = 128  # source tokens; a batch of longer lines holds fewer of them, so that memory is bounded
+
+# A line in is a line out, whatever bytes the model writes.
+_LINE_BREAKS = str.maketrans("\n\r", "  ")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one line."""
+
+    text: str
+    score: float  # log p / length ** length_penalty
+    truncated: bool  # it reached the longest output allowed and was cut
+    tokens: int = 0  # that were written, the end counted
+    n_best: tuple["Translation", ...] = ()  # best first; only where more than one was asked for
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How one call wants its lines translated."""
+
+    decode: DecodeConfig
+    n_best: int = 1
+    batch_size: int = 32
+    window: int = 0  # lines read ahead; 0: WINDOW batches
+    sampling: Sampling | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("n_best", 1), ("batch_size", 1), ("window", 0)):
+            if getattr(self, name) < low:
+                raise UsageError(f"{name} ({getattr(self, name)}) must be at least {low}")
+        if self.sampling is None and self.n_best > self.decode.beam:
+            raise UsageError(f"n_best ({self.n_best}) must be at most beam ({self.decode.beam})")
+
+
+class Translator:
+    """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
+
+    def __init__(
+        self, model: nn.Module | Seq2Seq[Any], tokenizer: Tokenizer, decode: DecodeConfig | None = None
+    ) -> None:
+        self.model: Any = model  # an nn.Module that follows the step protocol, or any other that does
+        self.tokenizer = tokenizer
+        self.decode = decode or DecodeConfig()
+
+    def translate(self, texts: Iterable[str], **options: Any) -> list[str]:
+        """The translation of each text, in order; options as in `stream`."""
+        return [each.text for each in self.stream(texts, **options)]
+
+    def hypotheses(self, texts: Iterable[str], *, n_best: int = 1, **options: Any) -> list[list[Translation]]:
+        """Up to `n_best` translations of each text, best first; options as in `stream`."""
+        found = self.stream(texts, n_best=n_best, **options)
+        return [list(each.n_best) if each.n_best else [each] for each in found]
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+        window: int = 0,
+    ) -> Iterator[Translation]:
+        """One translation a line, in order, for as many lines as come.
+
+        `beam` and `length_penalty` default to those of the folder. With `sampling`, words are drawn
+        instead of searched and `n_best` is the number of draws. `window` is how many lines are read
+        before the first is answered (0: 20 batches; 1: each line is answered at once). What stands before
+        a line that cannot be translated is answered before the error is raised.
+        """
+        if isinstance(lines, str):
+            raise UsageError(f"translate takes a list of lines, not one string: [{lines[:20]!r}]")
+        decode = dataclasses.replace(
+            self.decode,
+            beam=self.decode.beam if beam is None else beam,
+            length_penalty=self.decode.length_penalty if length_penalty is None else length_penalty,
+        )
+        return self._stream(lines, Wish(decode, n_best, batch_size, window, sampling))
+
+    def _stream(self, lines: Iterable[str], wish: Wish) -> Iterator[Translation]:
+        read = 0
+        for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
+            sources = self.tokenizer.encode_batch(texts)
+            fitting = self._fitting(sources)
+            yield from self._translate_window(sources[:fitting], wish)
+            if fitting < len(sources):
+                raise DataError(
+                    f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, and "
+                    f"this model has {self.model.max_length} positions; split the line into shorter ones"
+                )
+            if fault is not None:
+                raise fault
+            read += len(texts)
+
+    def _fitting(self, sources: Sequence[Sequence[int]]) -> int:
+        """How many sources come before the first that is longer than the model's positions."""
+        limit = self.model.max_length
+        too_long = (i for i, ids in enumerate(sources) if limit is not None and len(ids) + 1 > limit)
+        return next(too_long, len(sources))
+
+    def _translate_window(self, sources: Sequence[list[int]], wish: Wish) -> list[Translation]:
+        """Every source of a window in its place; an empty one never meets the model."""
+        results = [_empty(wish.n_best)] * len(sources)
+        with _evaluating(self.model), torch.inference_mode():
+            for numbers in _batches(sources, wish.batch_size):
+                found = self._search([[*sources[i], END] for i in numbers], wish)
+                for i, hypotheses in zip(numbers, found, strict=True):
+                    results[i] = self._translation(hypotheses, wish.n_best)
+        return results
+
+    def _search(self, sources: list[list[int]], wish: Wish) -> list[list[Hypothesis]]:
+        """The outputs of one batch of sources, each closed by the end token."""
+        device = _device(self.model)
+        src, src_mask = (part.to(device) for part in pad_sources(sources))
+        rules = Rules.of(
+            wish.decode, src_mask, max_length=self.model.max_length, vocab_size=self.tokenizer.vocab_size
+        )
+        if wish.sampling is not None:
+            return sample(self.model, src, src_mask, rules, sampling=wish.sampling, draws=wish.n_best)
+        if wish.decode.beam == 1:
+            return [[each] for each in greedy(self.model, src, src_mask, rules)]
+        return beam_search(self.model, src, src_mask, rules, beam=wish.decode.beam, n_best=wish.n_best)
+
+    def _translation(self, hypotheses: Sequence[Hypothesis], n_best: int) -> Translation:
+        """Ids as text; the first is the answer."""
+        texts = self.tokenizer.decode_batch(each.ids for each in hypotheses)
+        found = tuple(
+            Translation(text.translate(_LINE_BREAKS), each.score, each.truncated, each.length)
+            for text, each in zip(texts, hypotheses, strict=True)
+        )
+        return dataclasses.replace(found[0], n_best=found) if n_best > 1 else found[0]
+
+
+def load(folder: str | PathLike[str], *, device: str | torch.device = "cpu") -> Translator:
+    """The translator in a model folder."""
+    loaded = folders.load(Path(folder), device=device)
+    return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+
+
+def _empty(n_best: int) -> Translation:
+    """The translation of nothing."""
+    nothing = Translation("", 0.0, False)
+    return dataclasses.replace(nothing, n_best=(nothing,)) if n_best > 1 else nothing
+
+
+def _windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Exception | None]]:
+    """Lines in lists of `size`; where reading fails, what came before it, and the failure."""
+    source = iter(lines)
+    while True:
+        texts: list[str] = []
+        fault: Exception | None = None
+        try:
+            texts.extend(islice(source, size))
+        except Exception as error:
+            fault = error
+        if not texts and fault is None:
+            return
+        yield texts, fault
+
+
+def _batches(sources: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
+    """Numbers of the sources that hold something, shortest first, in batches of bounded size."""
+    batch: list[int] = []
+    for i in sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i])):
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * len(sources[i]) > batch_size * ROW):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _device(model: Any) -> torch.device:
+    parameters = model.parameters() if isinstance(model, nn.Module) else iter(())
+    first = next(parameters, None)
+    return torch.device("cpu") if first is None else first.device
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Without dropout inside the block; a model in training goes on training after it."""
+    training = getattr(model, "training", False)
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()
