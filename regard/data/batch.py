@@ -20,20 +20,28 @@ from regard.data.store import Store
 class Batch:
     """B pairs; source length S, target length T.
 
-    `src` (B, S) int64, `src_mask` (B, S) bool with True for real tokens, `tgt_in` and `tgt_out`
-    (B, T) int64 with pad where there is none, `tokens` the number of real tokens in `tgt_out`.
+    `src` (B, S) int64, `tgt_in` and `tgt_out` (B, T) int64 with pad where there is none; `src_mask`
+    (B, S) and `tgt_mask` (B, T) bool with True for real tokens; `tokens` the real ones in `tgt_out`.
     """
 
     src: Tensor
     src_mask: Tensor
     tgt_in: Tensor
     tgt_out: Tensor
+    tgt_mask: Tensor
     tokens: int
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device."""
         move = partial(Tensor.to, device=device, non_blocking=True)
-        return Batch(move(self.src), move(self.src_mask), move(self.tgt_in), move(self.tgt_out), self.tokens)
+        return Batch(
+            src=move(self.src),
+            src_mask=move(self.src_mask),
+            tgt_in=move(self.tgt_in),
+            tgt_out=move(self.tgt_out),
+            tgt_mask=move(self.tgt_mask),
+            tokens=self.tokens,
+        )
 
 
 def collate(
@@ -46,10 +54,17 @@ def collate(
     tgt_in = np.empty_like(tgt_out)
     tgt_in[:, 0] = begin_id
     tgt_in[:, 1:] = tgt_out[:, :-1]
-    tgt_in[np.arange(tgt_in.shape[1]) >= tgt_lengths] = pad_id  # the end token is only ever an answer
+    tgt_mask = np.arange(tgt_in.shape[1]) < tgt_lengths
+    tgt_in[~tgt_mask] = pad_id  # the end token is only ever an answer
     src_mask = np.arange(src.shape[1]) < store.src.lengths[indices][:, None]
-    tensor = torch.from_numpy
-    return Batch(tensor(src), tensor(src_mask), tensor(tgt_in), tensor(tgt_out), int(tgt_lengths.sum()))
+    return Batch(
+        src=torch.from_numpy(src),
+        src_mask=torch.from_numpy(src_mask),
+        tgt_in=torch.from_numpy(tgt_in),
+        tgt_out=torch.from_numpy(tgt_out),
+        tgt_mask=torch.from_numpy(tgt_mask),
+        tokens=int(tgt_lengths.sum()),
+    )
 
 
 def pad_sources(rows: Sequence[Sequence[int]], *, pad_id: int = 0) -> tuple[Tensor, Tensor]:

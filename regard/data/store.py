@@ -21,7 +21,7 @@ import numpy.typing as npt
 from regard.config import DataConfig
 from regard.data.corpus import Corpus
 from regard.data.filter import REASONS, Encoder, Judged, judge
-from regard.errors import DataError, StorageError
+from regard.errors import DataError, StorageError, UsageError
 
 _FORMAT = 1
 _META = "meta.json"
@@ -185,9 +185,8 @@ def _build(corpus: Corpus, tokenizer: Encoder, rules: DataConfig, folder: Path, 
     except StorageError:
         raise
     except OSError as error:
-        raise StorageError(
-            f"cannot write the token store {folder}: {error.strerror}; free some space?"
-        ) from error
+        reason = error.strerror or str(error)
+        raise StorageError(f"cannot write the token store {folder}: {reason}; nothing was changed") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
@@ -195,10 +194,10 @@ def _build(corpus: Corpus, tokenizer: Encoder, rules: DataConfig, folder: Path, 
 def _refuse_foreign(folder: Path) -> None:
     """A folder is replaced only if nothing but a store is in it."""
     if folder.exists() and not folder.is_dir():
-        raise StorageError(f"{folder} is a file; the token store needs a folder there")
+        raise UsageError(f"{folder} is a file; the token store needs a folder there")
     foreign = [entry.name for entry in folder.glob("*") if entry.name not in (*_ARRAYS, _META)]
     if foreign:
-        raise StorageError(
+        raise UsageError(
             f"{folder} holds {min(foreign)}, which is not part of a token store; choose another folder"
         )
 
