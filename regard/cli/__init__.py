@@ -1,0 +1,1 @@
+"""The command line: one file a verb, `main.py` where they meet. Data on stdout, all else on stderr."""

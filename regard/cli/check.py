@@ -1,0 +1,42 @@
+"""`regard check`: what is wrong with this data, line by line, and what it will do to training."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.options import takes
+from regard.errors import DataError
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard check` takes."""
+
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC TGT | PAIRS.tsv",
+            help="The files that training would be given, in the same form.",
+            show_default=False,
+        ),
+    ]
+    examples: Annotated[int, typer.Option(min=0, help="Lines shown of each kind.")] = 3
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
+
+
+@takes(Options)
+def check(options: Options) -> None:
+    """Report what is wrong with pairs of lines, and what training will do about it."""
+    from regard.cli.files import corpus_of
+    from regard.data import check as checking
+
+    report = checking.check(corpus_of(options.files), examples=options.examples)
+    if options.as_json:
+        print(json.dumps(report.to_dict(), ensure_ascii=False))
+    else:
+        print(checking.render(report), end="")
+    if not report.trains:
+        raise DataError("training would refuse these files; the report says where and why")

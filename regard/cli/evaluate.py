@@ -1,0 +1,77 @@
+"""`regard evaluate`: BLEU and chrF of a model on a test set, and a gate for scripts."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.options import takes
+from regard.errors import QualityError
+
+if TYPE_CHECKING:
+    from regard.decoding.evaluate import Scores
+
+# The object that --json prints; scripts rely on these names.
+JSON_FIELDS = ("bleu", "chrf", "signature", "sentences", "seconds", "tokens_per_second")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard evaluate` takes."""
+
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="SRC REF", help="Source and reference, or one PAIRS.tsv.", show_default=False),
+    ]
+    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")] = None
+    batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
+    min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+
+
+@takes(Options)
+def evaluate(options: Options) -> None:
+    """Score a model on a test set with sacreBLEU's BLEU and chrF."""
+    scores = _score(options)
+    print(_as_json(scores) if options.as_json else describe(scores), flush=True)
+    if options.min_bleu is not None and scores.bleu < options.min_bleu:
+        raise QualityError(f"BLEU {scores.bleu:.2f} is below the gate of {options.min_bleu:.2f}")
+
+
+def _score(options: Options) -> "Scores":
+    from regard.cli.files import corpus_of
+    from regard.decoding.evaluate import score
+    from regard.decoding.translator import load
+    from regard.training.device import pick_device
+
+    corpus = corpus_of(options.files)
+    corpus.check_files()
+    translator = load(options.model, device=pick_device(options.device))
+    pairs = list(corpus.pairs())
+    return score(
+        translator,
+        [pair.src for pair in pairs],
+        [pair.tgt for pair in pairs],
+        beam=options.beam,
+        batch_size=options.batch_size,
+    )
+
+
+def _as_json(scores: "Scores") -> str:
+    return json.dumps({name: getattr(scores, name) for name in JSON_FIELDS})
+
+
+def describe(scores: "Scores") -> str:
+    """The scores as a person reads them."""
+    return "\n".join(
+        (
+            f"BLEU      {scores.bleu:6.2f}   {scores.signature}",
+            f"chrF      {scores.chrf:6.2f}   {scores.chrf_signature}",
+            f"exact     {scores.exact:6.1%}   of {scores.sentences:,} lines equal to their reference",
+            f"time      {scores.seconds:6.1f} s {scores.tokens_per_second:,.0f} tokens/s",
+        )
+    )

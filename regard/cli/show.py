@@ -1,0 +1,47 @@
+"""`regard show`: the model card of a folder, in the terminal."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.console import page
+from regard.cli.options import takes
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard show` takes."""
+
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder.", show_default=False)]
+
+
+@takes(Options)
+def show(options: Options) -> None:
+    """Show the card of a model: what it was trained on, how, and its scores."""
+    card = read_card(options.folder)
+    console = page()
+    if console is None:
+        print(card, end="" if card.endswith("\n") else "\n")
+        return
+    from rich.markdown import Markdown
+
+    console.print(Markdown(card))
+
+
+def read_card(folder: Path) -> str:
+    """The README.md of a model folder."""
+    from regard.errors import ModelError
+
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise ModelError(f"{folder} {what}; give the folder that regard train made")
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} is no model folder: it holds no config.json")
+    try:
+        return (folder / "README.md").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ModelError(f"{folder} holds no README.md, the model's card") from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{folder / 'README.md'} is not UTF-8 text") from None

@@ -1,0 +1,131 @@
+"""`regard train`: files of pairs in, a model folder out. The work is regard/training/run.py's.
+
+Settings are laid over each other: the defaults, the preset, the config file, then --set and --minutes.
+"""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from regard.cli.console import note
+from regard.cli.options import takes
+
+
+class TrainCommand(TyperCommand):
+    """`--valid` takes one file or two, and the help ends with every config key."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `--valid SRC TGT` as two values; typer knows only flags with a fixed number."""
+        return super().parse_args(ctx, spread_valid(args))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Every key that --set and a config file take, with its default."""
+        from regard.config import PRESETS, known_keys
+
+        with formatter.section("Config keys, for --set and TOML files"):
+            formatter.write_dl([(key, _shown(default)) for key, default in known_keys().items()], col_max=40)
+        with formatter.section("Presets"):
+            changes = {name: ", ".join(f"{k}={v}" for k, v in keys.items()) for name, keys in PRESETS.items()}
+            formatter.write_dl([(name, text or "the defaults above") for name, text in changes.items()])
+
+
+def _shown(default: Any) -> str:
+    return str(default).lower() if isinstance(default, bool) else f"{default}"
+
+
+def spread_valid(args: list[str]) -> list[str]:
+    """`--valid SRC TGT` as `--valid SRC --valid TGT`; one file if it is named .tsv or nothing follows.
+
+    >>> spread_valid(["--valid", "a.en", "a.de", "-o", "out"])
+    ['--valid', 'a.en', '--valid', 'a.de', '-o', 'out']
+    >>> spread_valid(["--valid", "pairs.tsv", "more.tsv"])
+    ['--valid', 'pairs.tsv', 'more.tsv']
+    """
+    spread: list[str] = []
+    rest = list(args)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            return [*spread, argument, *rest]
+        if argument.startswith("--valid="):
+            argument, rest = "--valid", [argument.removeprefix("--valid="), *rest]
+        spread.append(argument)
+        if argument == "--valid" and rest:
+            first = rest.pop(0)
+            spread.append(first)
+            is_table = first.removesuffix(".gz").endswith(".tsv")
+            if not is_table and rest and not rest[0].startswith("-"):
+                spread += ["--valid", rest.pop(0)]
+    return spread
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard train` takes."""
+
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SRC TGT | PAIRS.tsv",
+            help="Two aligned text files, or one with source, tab, target. Plain or .gz. "
+            "Several: lists with commas, a.en,b.en a.de,b.de.",
+            show_default=False,
+        ),
+    ]
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")]
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="SRC TGT",
+            help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some training pairs are held out.",
+        ),
+    ] = None
+    preset: Annotated[
+        str | None, typer.Option(help="tiny, small, base (the paper's) or deep.", show_default="small")
+    ] = None
+    config: Annotated[Path | None, typer.Option(metavar="F.toml", help="A TOML file of settings.")] = None
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as train.lr=1e-3; may be repeated."),
+    ] = None
+    minutes: Annotated[float | None, typer.Option(help="Time budget; the schedule ends with it.")] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False
+    start_from: Annotated[
+        Path | None, typer.Option("--from", metavar="DIR", help="Train this model further, into -o.")
+    ] = None
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """The dotted overrides of --set and --minutes."""
+        from regard.config import parse_set
+
+        settings = dict(parse_set(text) for text in self.overrides or ())
+        return settings if self.minutes is None else settings | {"train.minutes": self.minutes}
+
+
+@takes(Options)
+def train(options: Options) -> None:
+    """Train a translator on pairs of lines. Run again, it goes on where it stopped."""
+    from regard.cli.files import corpus_of
+
+    settings = options.settings()
+    corpus = corpus_of(options.files)
+    valid = corpus_of(options.valid) if options.valid else None
+    from regard.training.run import train as run  # torch comes with it: after what can be refused at once
+
+    run(
+        corpus,
+        out=options.output,
+        valid=valid,
+        preset=options.preset,
+        overrides=settings,
+        start_from=options.start_from,
+        config_file=options.config,
+        fresh=options.fresh,
+        device=options.device,
+    )
+    note(f"translate with it: regard translate -m {shlex.quote(str(options.output))} < text")

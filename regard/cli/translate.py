@@ -1,0 +1,114 @@
+"""`regard translate`: lines in, as many lines out, in order, for as long as lines come.
+
+The model is loaded before the output is opened, so that a broken one empties no file.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import takes
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.decoding.sampling import Sampling
+    from regard.decoding.translator import Translation
+
+STANDARD = Path("-")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard translate` takes."""
+
+    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    source: Annotated[
+        Path, typer.Option("-i", "--input", metavar="F", help="Text to translate, plain or .gz; - is stdin.")
+    ] = STANDARD
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
+    ] = STANDARD
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")] = None
+    n_best: Annotated[int, typer.Option(help="Translations of each line; more than 1 need --json.")] = 1
+    batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
+    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, truncated, n_best.")] = False
+    sample: Annotated[bool, typer.Option("--sample", help="Draw words instead of searching the best.")] = False
+    temperature: Annotated[
+        float | None, typer.Option(help="With --sample: below 1 is more careful.", show_default="1")
+    ] = None
+    top_k: Annotated[int | None, typer.Option(help="With --sample: the k likeliest.", show_default="all")] = None
+    top_p: Annotated[
+        float | None, typer.Option(help="With --sample: the likeliest with this mass.", show_default="1")
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")] = None
+    precision: Annotated[str, typer.Option(help="fp32.")] = "fp32"
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+
+    def __post_init__(self) -> None:
+        if self.precision != "fp32":
+            raise UsageError(f"--precision {self.precision} is not there yet; this version computes in fp32")
+        if self.n_best > 1 and not self.as_json:
+            raise UsageError(f"--n-best {self.n_best} gives several translations of a line; add --json to see them")
+        if self._drawing() and not self.sample:
+            raise UsageError(f"--{next(iter(self._drawing())).replace('_', '-')} needs --sample")
+        if self.sample and self.beam is not None:
+            raise UsageError("--sample draws and --beam searches; give one of them")
+
+    def _drawing(self) -> dict[str, Any]:
+        """The flags that say how to draw, as far as they were given."""
+        flags = {name: getattr(self, name) for name in ("temperature", "top_k", "top_p", "seed")}
+        return {name: value for name, value in flags.items() if value is not None}
+
+    def sampling(self) -> "Sampling | None":
+        """How to draw, if words are drawn."""
+        from regard.decoding.sampling import Sampling
+
+        return Sampling(**self._drawing()) if self.sample else None
+
+
+@takes(Options)
+def translate(options: Options) -> None:
+    """Translate text, line by line, from stdin or a file."""
+    from regard.cli.streams import refuse_same_file, writing
+
+    refuse_same_file(options.source, options.output)
+    found = _translations(options)
+    with writing(options.output) as write:
+        for each in found:
+            write(_as_json(each) if options.as_json else each.text)
+
+
+def _translations(options: Options) -> "Iterator[Translation]":
+    """Opens the input and the model; the text is read as it is translated."""
+    from regard.cli.streams import is_standard, lines_of
+    from regard.decoding.translator import load
+    from regard.training.device import pick_device
+
+    lines = lines_of(options.source)
+    translator = load(options.model, device=pick_device(options.device))
+    typed = is_standard(options.source) and sys.stdin.isatty()
+    return translator.stream(
+        lines,
+        beam=options.beam,
+        n_best=options.n_best,
+        batch_size=options.batch_size,
+        sampling=options.sampling(),
+        window=1 if typed else 0,  # a person waits for the answer to each line
+    )
+
+
+def _as_json(each: "Translation") -> str:
+    """One line of JSON; the n-best list only where one was asked for."""
+    fields = _fields(each)
+    if each.n_best:
+        fields["n_best"] = [_fields(other) for other in each.n_best]
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _fields(each: "Translation") -> dict[str, Any]:
+    return {"text": each.text, "score": each.score, "truncated": each.truncated}
