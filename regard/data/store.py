@@ -235,8 +235,10 @@ class _SideWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.ids.close()
-        self.offsets.close()
+        try:
+            self.ids.close()
+        finally:
+            self.offsets.close()
 
     def add(self, sentences: list[list[int]]) -> None:
         lengths = np.fromiter(map(len, sentences), "<i8", len(sentences))
