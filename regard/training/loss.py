@@ -65,7 +65,7 @@ class _SlicedLoss(torch.autograd.Function):
 def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Tensor:
     """The loss summed over the batch's real target tokens; divide by `batch.tokens` for the mean."""
     hidden = model(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
-    real = (batch.tgt_out != batch.pad_id).flatten().nonzero().squeeze(1)
+    real = batch.tgt_mask.flatten().nonzero().squeeze(1)
     rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
     targets = batch.tgt_out.flatten().index_select(0, real)  # (N,)
     loss: Tensor = _SlicedLoss.apply(rows, model.output_weight, targets, label_smoothing)  # type: ignore[no-untyped-call]

@@ -1,0 +1,33 @@
+"""The tape hears what runs inside its block, and nothing else."""
+
+import torch
+
+from regard.attention import MultiHead, record
+
+
+def test_every_call_is_kept_in_order_under_its_name() -> None:
+    heads = MultiHead(6, 2, name="decoder.0.self")
+    x, y = torch.randn(1, 3, 6), torch.randn(1, 4, 6)
+    with record() as tape:
+        heads(x, heads.keys_values(x))
+        heads(x, heads.keys_values(y))
+    heads(x, heads.keys_values(x))
+    assert [tuple(weights.shape) for weights in tape["decoder.0.self"]] == [(1, 2, 3, 3), (1, 2, 3, 4)]
+
+
+def test_an_inner_tape_hears_instead_of_the_outer() -> None:
+    heads = MultiHead(6, 2, name="a")
+    x = torch.randn(1, 3, 6)
+    with record() as outer:
+        with record() as inner:
+            heads(x, heads.keys_values(x))
+        assert inner.names() == ["a"]
+    assert outer.names() == []
+
+
+def test_recording_changes_no_output() -> None:
+    heads = MultiHead(6, 2).eval()
+    x = torch.randn(1, 3, 6)
+    with record():
+        taped = heads(x, heads.keys_values(x), causal=True)
+    torch.testing.assert_close(taped, heads(x, heads.keys_values(x), causal=True))
