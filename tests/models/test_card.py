@@ -1,0 +1,122 @@
+"""The card tells what was given, hides paths, and stays Markdown whatever the names hold."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.console import Console
+from rich.markdown import Markdown
+
+from regard.config import Config, merge
+from regard.models.card import Facts, Measured, code, escape, write_card
+
+SCORE = Measured("test.en", 37.123, 61.5, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.5.1", 1000)
+FACTS = Facts(
+    merge(Config(), {"model.vocab_size": 8000}),
+    files=["/home/somebody/secret/train.en.gz", "train.de"],
+    languages=("English", "German"),
+    pairs=29000,
+    kept=28999,
+    source_tokens=400_001,
+    target_tokens=410_003,
+    parameters=7_600_001,
+    steps=12345,
+    epochs=17.25,
+    seconds=3540.0,
+    machine="2 cores of an x86-64",
+    version="0.1.0",
+    scores=[SCORE],
+)
+
+
+def rendered(markdown: str) -> str:
+    """What a person reads once the Markdown is drawn."""
+    console = Console(width=400, color_system=None)
+    with console.capture() as capture:
+        console.print(Markdown(markdown))
+    return capture.get()
+
+
+def test_the_card_tells_everything() -> None:
+    text = rendered(write_card(FACTS, folder="runs/mine"))
+    for fact in (
+        "A translator from English to German",
+        "train.en.gz",
+        "train.de",
+        "29,000 pairs",
+        "28,999",
+        "400,001",
+        "410,003",
+        "7,600,001",
+        "8,000",
+        "12,345 steps (17.2 epochs) in 59 min",
+        "2 cores of an x86-64",
+        "Regard 0.1.0",
+        "d_model 256",
+        "37.12",
+        "61.50",
+        "1,000",
+        SCORE.signature,
+        "regard translate -m runs/mine",
+    ):
+        assert fact in text
+
+
+def test_folders_of_the_training_files_stay_private() -> None:
+    card = write_card(FACTS)
+    assert "secret" not in card
+    assert "somebody" not in card
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    card = write_card(Facts(Config()))
+    assert "Trained on" not in card
+    assert "Not measured yet" in card
+    assert "0 steps" not in card
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(42, "42 s"), (119, "119 s"), (900, "15 min"), (7500, "2 h 05 min")]
+)
+def test_time_is_told_as_people_do(seconds: float, words: str) -> None:
+    assert f"in {words}\n" in write_card(Facts(Config(), steps=1, seconds=seconds))
+
+
+def shape(markdown: str) -> list[str]:
+    """The kinds of things that the Markdown is read as, without their words."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    inner = [[child.type for child in token.children or [] if child.type != "text"] for token in tokens]
+    return [f"{token.type} {kinds}" for token, kinds in zip(tokens, inner, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a|b.txt", "# x", "`x`", "**x**", "<b>", "[a](b)", "a\n\n# b", "x_y_z", "1. a", "&amp;", "- a", "a\\"],
+)
+def test_names_cannot_break_the_card(name: str) -> None:
+    def card(word: str) -> str:
+        score = Measured(word, 1.0, 2.0, word, 3)
+        return write_card(Facts(Config(), files=["a", word], machine=word, scores=[score]), folder=word)
+
+    assert shape(card(name)) == shape(card("x"))
+    assert rendered(card(name)).count(" ".join(name.split())) >= 4  # title, file, machine, score
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])))
+def test_escaped_text_is_read_as_it_was(text: str) -> None:
+    escaped = escape(text)
+    assert "\n" not in escaped
+    assert re.sub(r"\\(.)", r"\1", escaped) == " ".join(text.split())
+    assert not re.search(r"(?<!\\)(\\\\)*[`*_\[\]<>|#&~]", escaped)  # a sign after no or two backslashes
+
+
+@given(st.text("`ab \n", max_size=9))
+def test_code_is_fenced_by_more_backticks_than_it_holds(text: str) -> None:
+    fenced = code(text or "a")
+    (paragraph,) = [each for each in MarkdownIt("commonmark").parse(f"x {fenced}") if each.type == "inline"]
+    if text.strip():
+        assert [each.content for each in paragraph.children or [] if each.type == "code_inline"] == [
+            " ".join(text.split())
+        ]
