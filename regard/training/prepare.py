@@ -1,0 +1,151 @@
+"""From what a person asked for to what the loop needs: config, tokenizer, stores, model.
+
+Each step is done once a run: what a run that was stopped has left in its folder is found and used.
+`run.py` calls these in turn.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from regard.config import Config, flatten, merge, preset, read_toml, to_dict
+from regard.data.corpus import Corpus
+from regard.data.store import Store, open_store
+from regard.errors import ModelError, UsageError
+from regard.models import build
+from regard.models.folder import Loaded
+from regard.text.tokenizer import Tokenizer
+from regard.training.atomic import write_text
+from regard.training.budget import DEFAULT_MINUTES
+from regard.training.feed import Feed, hold_out
+from regard.training.metrics import require_tensorboard
+from regard.training.progress import Silent
+from regard.training.validation import Validation
+
+Files = str | Path | Sequence[str | Path] | Corpus
+# What a model that is trained further brings with it; another shape would be another model.
+_INHERITED = ("model", "attention", "positions", "text", "decode")
+_STILL_FREE = ("model.dropout", "attention.dropout", "decode.")
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on and what is validated on."""
+
+    store: Store
+    feed: Feed
+    validation: Validation | None
+
+
+def corpus_of(sources: Files, targets: Files | None = None) -> Corpus:
+    """One corpus from a path, several, or a ready one."""
+    if isinstance(sources, Corpus):
+        return sources
+    if targets is None:
+        return Corpus.of(_paths(sources))
+    if isinstance(targets, Corpus):
+        raise UsageError("a corpus holds its own targets; give it alone")
+    return Corpus(sources=_paths(sources), targets=_paths(targets))
+
+
+def _paths(files: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(files),) if isinstance(files, str | Path) else tuple(Path(file) for file in files)
+
+
+def settle(
+    preset_name: str | None, file: Path | None, overrides: Mapping[str, Any] | None, base: Config | None
+) -> Config:
+    """The config: defaults or the base model's, then preset, file and overrides; its bounds made known."""
+    asked = preset(preset_name) if preset_name else {}
+    asked = asked | (read_toml(file) if file else {}) | dict(overrides or {})
+    config = Config()
+    if base is not None:
+        config = replace(config, **{name: getattr(base, name) for name in _INHERITED})
+        _refuse_other_shape(asked, base)
+    config = merge(config, asked)
+    if not (config.train.minutes or config.train.max_steps or config.train.max_epochs):
+        config = merge(config, {"train.minutes": DEFAULT_MINUTES})
+    if config.positions.kind == "learned" and config.data.max_length > config.positions.max_length:
+        raise UsageError(
+            f"data.max_length ({config.data.max_length}) must be at most "
+            f"positions.max_length ({config.positions.max_length})"
+        )
+    if config.train.tensorboard:
+        require_tensorboard()
+    return config
+
+
+def _refuse_other_shape(asked: Mapping[str, Any], base: Config) -> None:
+    held = flatten(to_dict(base))
+    for key, value in asked.items():
+        inherited = key.partition(".")[0] in _INHERITED and not key.startswith(_STILL_FREE)
+        if inherited and key in held and held[key] != value:
+            raise UsageError(f"{key} is {held[key]} in the model to train further, and cannot become {value}")
+
+
+def tokenizer_for(folder: Path, corpus: Corpus, config: Config, base: Loaded | None) -> Tokenizer:
+    """The base model's tokenizer, the one this run has trained before, or a new one."""
+    if base is not None:
+        return base.tokenizer
+    path = folder / "tokenizer.json"
+    if path.exists():
+        try:
+            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        except (ModelError, UnicodeDecodeError):
+            path.unlink()  # the same lines give the same tokenizer again
+    tokenizer = Tokenizer.train(corpus.lines(), config.text.vocab_size)
+    write_text(path, tokenizer.to_json())
+    return tokenizer
+
+
+def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:
+    """The config with the size of the vocabulary in it."""
+    size = config.model.vocab_size or tokenizer.vocab_size
+    if size < tokenizer.vocab_size:
+        raise UsageError(
+            f"model.vocab_size ({size}) must be at least the tokenizer's ({tokenizer.vocab_size})"
+        )
+    return merge(config, {"model.vocab_size": size})
+
+
+def data_for(
+    folder: Path,
+    corpora: tuple[Corpus, Corpus | None],
+    tokenizer: Tokenizer,
+    config: Config,
+    reporter: Silent,
+) -> Data:
+    """The stores of the corpora; without a second corpus some pairs of the first are held out."""
+    corpus, valid = corpora
+    store = open_store(corpus, tokenizer, config.data, folder / "store" / "train")
+    reporter.said(f"training data: {store.report.summary()}")
+    validation: Validation | None
+    if valid is not None:
+        held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
+        validation = Validation(held, np.arange(len(held)), tokenizer)
+        feed = Feed(store, np.arange(len(store)), config.train)
+    else:
+        rows, held_out = hold_out(store)
+        validation = Validation(store, held_out, tokenizer) if len(held_out) else None
+        feed = Feed(store, rows, config.train)
+        what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
+        reporter.said(f"no validation files given: {what}")
+    reporter.said(
+        f"batches: {feed.count(0):,} an epoch, of up to {config.train.batch_tokens:,} tokens, "
+        f"{feed.sampler.padding(0):.1%} padding"
+    )
+    return Data(store, feed, validation)
+
+
+def model_for(config: Config, base: Loaded | None) -> nn.Module:
+    """A fresh model, the same for the same seed, or one with the base model's weights."""
+    torch.manual_seed(config.train.seed)
+    model = build(config)
+    if base is not None:
+        model.load_state_dict(base.model.state_dict())
+    return model

@@ -1,0 +1,132 @@
+"""The things a run works with, and how they go into a checkpoint and come back.
+
+`Trainer` holds what the loop reads and changes in place (model, optimisers, average); the numbers
+are in `State`. `run.py` builds it, `loop.py` drives it.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import TrainConfig
+from regard.training.averaging import Best, NoAverage, build_average
+from regard.training.budget import Budget
+from regard.training.checkpoint import Checkpoint
+from regard.training.feed import Feed
+from regard.training.optimizer import build_optimizers
+from regard.training.progress import Silent
+from regard.training.state import State
+from regard.training.validation import Validation
+
+
+class Clock:
+    """Seconds that a run has used; time between two processes does not count."""
+
+    def __init__(self, used: float = 0.0) -> None:
+        self._start = time.monotonic() - used
+
+    def __call__(self) -> float:
+        return time.monotonic() - self._start
+
+
+@dataclass
+class Trainer:
+    """Everything but the numbers of a run."""
+
+    model: nn.Module
+    config: TrainConfig
+    feed: Feed
+    validation: Validation | None
+    folder: Path  # of the checkpoints
+    device: torch.device
+    reporter: Silent = field(default_factory=Silent)
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.model.to(self.device).train()
+        self.budget = Budget.of(self.config)
+        self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.optimizers = build_optimizers(self.model, self.config)
+        self.average: NoAverage = build_average(self.config.average, self.weights, self.config.average_span)
+        self.best = Best()
+
+    def final_weights(self) -> list[Tensor]:
+        """What is worth keeping: the best if patience watched over it, else the average."""
+        return self.best.weights or self.average.mean()
+
+    def healthy(self) -> bool:
+        """Whether every weight is a finite number; the norm of one that is not is not finite either."""
+        norms = torch.stack(torch._foreach_norm([weight.detach() for weight in self.weights]))
+        return bool(norms.isfinite().all())
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of every generator that training on `device` draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    if device.type == "mps":
+        states["mps"] = torch.mps.get_rng_state()
+    return states
+
+
+def set_random_state(states: dict[str, Tensor], device: torch.device) -> None:
+    """Take back what `random_state` gave; a state of another kind of device has no meaning here."""
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)
+    if device.type == "mps" and "mps" in states:
+        torch.mps.set_rng_state(states["mps"])
+
+
+def pack(trainer: Trainer, state: State) -> Checkpoint:
+    """Trainer and state as a checkpoint; its tensors are the living ones, not copies."""
+    tensors: dict[str, Tensor] = {}
+    groups: list[dict[str, Any]] = []
+    for number, optimizer in enumerate(trainer.optimizers):
+        tree = optimizer.state_dict()
+        for index, slots in tree["state"].items():
+            tensors |= {f"optimizer.{number}.{index}.{name}": slot for name, slot in slots.items()}
+        groups.append(tree["param_groups"])
+    parts = {
+        "model": _own_tensors(trainer.model),
+        "average": trainer.average.tensors(),
+        "best": trainer.best.tensors(),
+        "random": random_state(trainer.device),
+    }
+    for part, held in parts.items():
+        tensors |= {f"{part}.{name}": tensor for name, tensor in held.items()}
+    numbers = {"step": state.step, "state": json.loads(state.to_json()), "optimizers": groups}
+    return Checkpoint(state.step, tensors, json.dumps(numbers, allow_nan=False))
+
+
+@torch.no_grad()
+def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
+    """Put a checkpoint into the trainer; the state that it holds."""
+    numbers = json.loads(checkpoint.numbers)
+    saved = checkpoint.part("model")
+    for name, tensor in _own_tensors(trainer.model).items():
+        tensor.copy_(saved[name])
+    for number, optimizer in enumerate(trainer.optimizers):
+        slots: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in checkpoint.part(f"optimizer.{number}").items():
+            index, _, name = key.partition(".")
+            slots.setdefault(int(index), {})[name] = tensor
+        optimizer.load_state_dict({"state": slots, "param_groups": numbers["optimizers"][number]})
+    trainer.average.load(checkpoint.part("average"))
+    trainer.best.load(checkpoint.part("best"), trainer.device)
+    set_random_state(checkpoint.part("random"), trainer.device)
+    return State.from_json(json.dumps(numbers["state"]))
+
+
+def _own_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Each tensor of the model once, under its first name; tied weights have several."""
+    once: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        once.setdefault(id(tensor), (name, tensor))
+    return {name: tensor.detach() for name, tensor in once.values()}

@@ -1,0 +1,137 @@
+"""The folder of a run: whose it is, which run it holds, and whether that run is the one asked for.
+
+`checkpoints/run.json` is written before the first step and says what the run is made of (settings
+and data). The same command finds it and goes on; another command is told what differs. It is the
+first thing `run.py` looks at and the last thing it writes.
+"""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.config import Config, flatten, to_dict
+from regard.errors import StorageError, UsageError
+from regard.training.atomic import TEMPORARY, write_text
+from regard.training.checkpoint import saved_steps
+from regard.training.lock import LOCK
+
+CHECKPOINTS = "checkpoints"
+DATA = "data"  # the phrases of the demo lie here; never removed
+OURS = (
+    "config.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "generation.json",
+    "README.md",
+    "metrics.jsonl",
+    "tensorboard",
+    CHECKPOINTS,
+)  # not the token store: it knows by itself whether it still fits
+# Settings that change no weight: a run may go on under other ones.
+FREE = ("train.log_every", "train.save_every", "train.keep", "train.tensorboard", "decode.")
+
+
+@dataclass
+class Run:
+    """What a run is made of, and how it ended."""
+
+    settings: dict[str, Any]  # dotted config keys
+    data: dict[str, str]  # fingerprints by name
+    finished: bool = False
+    result: dict[str, Any] = field(default_factory=dict)
+
+
+def describe(config: Config, data: dict[str, str]) -> Run:
+    """The run that `config` and the data's fingerprints ask for."""
+    settings = {key: value for key, value in flatten(to_dict(config)).items() if not key.startswith(FREE)}
+    return Run(settings, data)
+
+
+def differences(old: Run, new: Run) -> list[str]:
+    """In words, what the folder's run and the one asked for disagree on."""
+    keys = sorted(old.settings.keys() | new.settings.keys())
+    words = [
+        f"{key} was {old.settings.get(key)} and is {new.settings.get(key)}"
+        for key in keys
+        if old.settings.get(key) != new.settings.get(key)
+    ]
+    names = sorted(old.data.keys() | new.data.keys())
+    return words + [f"the {name} changed" for name in names if old.data.get(name) != new.data.get(name)]
+
+
+def read_run(folder: Path) -> Run | None:
+    """The run that the folder holds; None if there is none or it cannot be read."""
+    try:
+        return Run(**json.loads((folder / CHECKPOINTS / "run.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_run(folder: Path, run: Run) -> None:
+    write_text(folder / CHECKPOINTS / "run.json", json.dumps(asdict(run), indent=2) + "\n")
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that belongs to something else; touches nothing."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; the model needs a folder")
+    try:
+        if folder.exists() and not _is_ours(folder):
+            raise UsageError(f"{folder} holds other files and no model of Regard; choose another folder")
+    except OSError as error:
+        raise UsageError(f"cannot look into {folder}: {error.strerror}") from error
+
+
+def make(folder: Path) -> None:
+    """The folder and those it lies in."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make {folder}: {error.strerror}") from error
+
+
+def _is_ours(folder: Path) -> bool:
+    names = {path.name for path in folder.iterdir()}
+    if (folder / CHECKPOINTS / "run.json").is_file():
+        return True
+    if names <= {LOCK, CHECKPOINTS, DATA}:  # empty, or stopped before the first file was whole
+        return all(path.name.endswith(TEMPORARY) for path in (folder / CHECKPOINTS).glob("*"))
+    try:
+        tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(tree, dict) and "checksums" in tree
+
+
+def clear(folder: Path) -> None:
+    """Remove the run and the model in the folder, and nothing else that lies in it."""
+    for name in OURS:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def prepare(folder: Path, wanted: Run, *, fresh: bool) -> Run:
+    """Make the folder ready for the run: the one it holds, if it is the same one, or a new one."""
+    held = read_run(folder)
+    if held is None and not fresh:
+        if (folder / "model.safetensors").exists():
+            raise UsageError(f"{folder} already holds a model; choose another folder, or use --fresh")
+        if saved_steps(folder / CHECKPOINTS):
+            raise UsageError(f"{folder} holds checkpoints of an unknown run; use --fresh to start over")
+    if held is None or fresh:
+        clear(folder)
+        (folder / CHECKPOINTS).mkdir()
+        write_run(folder, wanted)
+        return wanted
+    words = differences(held, wanted)
+    if words:
+        more = f" and {len(words) - 3} more" if len(words) > 3 else ""
+        raise UsageError(
+            f"{folder} holds another run: {'; '.join(words[:3])}{more}; use --fresh to start over"
+        )
+    return held
