@@ -74,13 +74,40 @@ class Translator:
         self.tokenizer = tokenizer
         self.decode = decode or DecodeConfig()
 
-    def translate(self, texts: Iterable[str], **options: Any) -> list[str]:
-        """The translation of each text, in order; options as in `stream`."""
-        return [each.text for each in self.stream(texts, **options)]
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        beam: int | None = None,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[str]:
+        """The translation of each text, in order; the options are those of `stream`."""
+        found = self.stream(
+            texts, beam=beam, batch_size=batch_size, length_penalty=length_penalty, sampling=sampling
+        )
+        return [each.text for each in found]
 
-    def hypotheses(self, texts: Iterable[str], *, n_best: int = 1, **options: Any) -> list[list[Translation]]:
-        """Up to `n_best` translations of each text, best first; options as in `stream`."""
-        found = self.stream(texts, n_best=n_best, **options)
+    def hypotheses(
+        self,
+        texts: Iterable[str],
+        *,
+        n_best: int = 1,
+        beam: int | None = None,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[list[Translation]]:
+        """Up to `n_best` translations of each text, best first; the options are those of `stream`."""
+        found = self.stream(
+            texts,
+            n_best=n_best,
+            beam=beam,
+            batch_size=batch_size,
+            length_penalty=length_penalty,
+            sampling=sampling,
+        )
         return [list(each.n_best) if each.n_best else [each] for each in found]
 
     def stream(

@@ -210,6 +210,18 @@ def test_a_model_in_training_is_evaluated_and_goes_on_training(tokenizer: Tokeni
     assert all(p.requires_grad and not p.is_inference() for p in model.parameters())
 
 
+def test_batch_size_and_order_change_no_translation(tokenizer: Tokenizer) -> None:
+    torch.manual_seed(7)
+    translator = Translator(build(small(tokenizer)), tokenizer)
+    wanted = {line: translator.hypotheses([line], n_best=3)[0] for line in LINES}
+    for batch_size, lines in itertools.product((1, 3, 32), (LINES, LINES[::-1])):
+        for line, found in zip(
+            lines, translator.hypotheses(lines, n_best=3, batch_size=batch_size), strict=True
+        ):
+            assert [each.text for each in found] == [each.text for each in wanted[line]]
+            assert [each.score for each in found] == pytest.approx([each.score for each in wanted[line]])
+
+
 def test_a_folder_becomes_a_translator(tmp_path: Path, tokenizer: Tokenizer) -> None:
     config = small(tokenizer)
     model = build(config).eval()
