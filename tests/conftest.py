@@ -1,4 +1,4 @@
-"""What every test may ask for: the shared data sets, the command line as a process, one small trained model."""
+"""What every test may ask for: shared data sets, the command line as a process, a small trained model."""
 
 import json
 import os

@@ -29,7 +29,10 @@ class Options:
 
 @takes(Options)
 def check(options: Options) -> None:
-    """Report what is wrong with pairs of lines, and what training will do about it."""
+    """Say what is wrong with pairs of lines.
+
+    Lists what is suspicious with counts, examples and line numbers, and what training will do about it.
+    """
     from regard.cli.files import corpus_of
     from regard.data import check as checking
 

@@ -1,14 +1,18 @@
 """`regard demo`: the whole road on phrases that need no download, from text to a scored translator.
 
-Phrases of regard/text/phrasebook.py are written to files, and everything after that is what `regard train`
-and `regard evaluate` do with anybody's files.
+Phrases of regard/text/phrasebook.py are written to files in DIR/data; everything after that is what
+`regard train` and `regard evaluate` do with anybody's files.
 """
 
-import json
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,9 +21,11 @@ from regard.cli.options import takes
 
 if TYPE_CHECKING:
     from regard.data.corpus import Corpus
-    from regard.decoding.translator import Translator
+    from regard.decoding.evaluate import Scores
 
-COUNTS = {"train": 60_000, "valid": 500, "test": 1000}
+Pairs = list[tuple[str, str]]
+
+SPLITS = {"train": 60_000, "valid": 500, "test": 1000}
 PRESET = "tiny"
 SHOWN = 8
 
@@ -28,11 +34,13 @@ SHOWN = 8
 class Options:
     """What `regard demo` takes."""
 
-    to: Annotated[str, typer.Option(metavar="LANG", help="Language to translate to: de, fr, ja, pt-BR, ...")] = "de"
+    to: Annotated[
+        str, typer.Option(metavar="LANG", help="Language to translate to: de, fr, ja, pt-BR, ...")
+    ] = "de"
     source: Annotated[str, typer.Option("--from", metavar="LANG", help="Language to translate from.")] = "en"
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")] = Path(
-        "runs/demo"
-    )
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")
+    ] = Path("runs/demo")
     minutes: Annotated[float, typer.Option(help="Time for training.")] = 1.0
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
@@ -40,4 +48,107 @@ class Options:
 
 @takes(Options)
 def demo(options: Options) -> None:
-    """Train a translator on generated phrases, score it, and say how to go on."""
+    """Train on a phrasebook, score, translate."""
+    from regard.training.run import train
+    from regard.training.workspace import DATA, make, refuse_foreign
+
+    refuse_foreign(options.output)
+    make(options.output / DATA)
+    corpora = write_phrases(options, options.output / DATA)
+    train(
+        corpora["train"],
+        out=options.output,
+        valid=corpora["valid"],
+        preset=PRESET,
+        overrides={"train.minutes": options.minutes},
+        fresh=options.fresh,
+        device=options.device,
+    )
+    test = [(pair.src, pair.tgt) for pair in corpora["test"].pairs()]
+    scores, found = score_phrases(options, test)
+    print(report(test, found, scores))
+    print(farewell(options.output, test[0][0]), flush=True)
+
+
+def write_phrases(options: Options, folder: Path) -> "dict[str, Corpus]":
+    """The splits of the phrasebook as files; the same arguments write the same bytes."""
+    from regard.data.corpus import Corpus
+    from regard.text.phrasebook import phrases
+
+    names = f"{options.source}-{options.to}"
+    note(f"writing {SPLITS['train']:,} phrases {names} from CLDR to {folder}")
+    corpora = {}
+    for split, count in SPLITS.items():
+        pairs = phrases(options.to, source=options.source, split=split)
+        chosen = islice(pairs if split == "train" else _once(pairs), count)
+        path = folder / f"{split}.{names}.tsv"
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{src}\t{tgt}\n" for src, tgt in chosen)
+        corpora[split] = Corpus(tables=(path,))
+    return corpora
+
+
+def _once(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each source once: a test that asks the same thing twice measures less than it says."""
+    seen: set[str] = set()
+    for src, tgt in pairs:
+        if src not in seen:
+            seen.add(src)
+            yield src, tgt
+
+
+def score_phrases(options: Options, test: Pairs) -> "tuple[Scores, list[str]]":
+    """The trained model on phrases that it has never seen: scores and translations."""
+    from regard.decoding.evaluate import compare
+    from regard.decoding.translator import load
+    from regard.training.device import pick_device
+
+    translator = load(options.output, device=pick_device(options.device))
+    began = time.perf_counter()
+    found = list(translator.stream([src for src, _ in test]))
+    scores = compare(found, [tgt for _, tgt in test], seconds=time.perf_counter() - began)
+    return scores, [each.text for each in found]
+
+
+def report(test: Pairs, found: list[str], scores: "Scores") -> str:
+    """Scores, then some translations next to their references: the longest of every few."""
+    lines = [
+        "",
+        f"{scores.sentences:,} phrases that training never saw, translated in {scores.seconds:.1f} s:",
+        f"BLEU {scores.bleu:.1f}, chrF {scores.chrf:.1f}, exact match {scores.exact:.1%}",
+        f"{scores.signature}",
+        "",
+    ]
+    stride = max(1, len(test) // SHOWN)
+    for start in range(0, len(test), stride)[:SHOWN]:
+        number = max(range(start, min(start + stride, len(test))), key=lambda n: len(test[n][0]))
+        src, reference = test[number]
+        mark = "" if found[number] == reference else "   <- differs"
+        lines += [
+            f"  source       {src}",
+            f"  translation  {found[number]}{mark}",
+            f"  reference    {reference}",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def farewell(folder: Path, phrase: str) -> str:
+    """The commands to go on with, as they can be typed here."""
+    regard, place = _command(), shlex.quote(str(folder))
+    return "\n".join(
+        (
+            "Go on with:",
+            f"  echo {shlex.quote(phrase)} | {regard} translate -m {place}",
+            f"  {regard} show {place}",
+            f"  {regard} train my.en my.de -o runs/mine        # your own two files",
+        )
+    )
+
+
+def _command() -> str:
+    """`regard` if the shell would find this one, else the path it was called by."""
+    called, found = Path(sys.argv[0]), shutil.which("regard")
+    if called.name != "regard":
+        return f"{shlex.quote(sys.executable)} -m regard"
+    return "regard" if found and called.exists() and called.samefile(found) else shlex.quote(str(called))

@@ -26,7 +26,9 @@ class Options:
         typer.Argument(metavar="SRC REF", help="Source and reference, or one PAIRS.tsv.", show_default=False),
     ]
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")] = None
+    beam: Annotated[
+        int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
+    ] = None
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
     min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
@@ -35,7 +37,7 @@ class Options:
 
 @takes(Options)
 def evaluate(options: Options) -> None:
-    """Score a model on a test set with sacreBLEU's BLEU and chrF."""
+    """Score a model: BLEU and chrF by sacreBLEU."""
     scores = _score(options)
     print(_as_json(scores) if options.as_json else describe(scores), flush=True)
     if options.min_bleu is not None and scores.bleu < options.min_bleu:

@@ -22,7 +22,15 @@ from regard.errors import RegardError
 INTERRUPTED = 128 + signal.SIGINT
 
 # What a person can put right by naming another path; any other failure of the system is the disk's.
-_WRONG_PATH = {errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG}
+_WRONG_PATH = {
+    errno.ENOENT,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+}
 
 
 class Terminated(KeyboardInterrupt):

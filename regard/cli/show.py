@@ -19,7 +19,7 @@ class Options:
 
 @takes(Options)
 def show(options: Options) -> None:
-    """Show the card of a model: what it was trained on, how, and its scores."""
+    """Show a model's card: data, training, scores."""
     card = read_card(options.folder)
     console = page()
     if console is None:

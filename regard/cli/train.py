@@ -81,7 +81,7 @@ class Options:
         list[Path] | None,
         typer.Option(
             metavar="SRC TGT",
-            help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some training pairs are held out.",
+            help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some pairs are held out.",
         ),
     ] = None
     preset: Annotated[
@@ -90,7 +90,9 @@ class Options:
     config: Annotated[Path | None, typer.Option(metavar="F.toml", help="A TOML file of settings.")] = None
     overrides: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting, such as train.lr=1e-3; may be repeated."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One setting, such as train.lr=1e-3; may be repeated."
+        ),
     ] = None
     minutes: Annotated[float | None, typer.Option(help="Time budget; the schedule ends with it.")] = None
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False

@@ -33,19 +33,29 @@ class Options:
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
     ] = STANDARD
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")] = None
+    beam: Annotated[
+        int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
+    ] = None
     n_best: Annotated[int, typer.Option(help="Translations of each line; more than 1 need --json.")] = 1
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
-    as_json: Annotated[bool, typer.Option("--json", help="An object a line: text, score, truncated, n_best.")] = False
-    sample: Annotated[bool, typer.Option("--sample", help="Draw words instead of searching the best.")] = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a line: text, score, truncated, n_best.")
+    ] = False
+    sample: Annotated[bool, typer.Option("--sample", help="Draw words instead of searching the best.")] = (
+        False
+    )
     temperature: Annotated[
         float | None, typer.Option(help="With --sample: below 1 is more careful.", show_default="1")
     ] = None
-    top_k: Annotated[int | None, typer.Option(help="With --sample: the k likeliest.", show_default="all")] = None
+    top_k: Annotated[int | None, typer.Option(help="With --sample: the k likeliest.", show_default="all")] = (
+        None
+    )
     top_p: Annotated[
         float | None, typer.Option(help="With --sample: the likeliest with this mass.", show_default="1")
     ] = None
-    seed: Annotated[int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")] = None
+    seed: Annotated[
+        int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")
+    ] = None
     precision: Annotated[str, typer.Option(help="fp32.")] = "fp32"
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
@@ -53,7 +63,9 @@ class Options:
         if self.precision != "fp32":
             raise UsageError(f"--precision {self.precision} is not there yet; this version computes in fp32")
         if self.n_best > 1 and not self.as_json:
-            raise UsageError(f"--n-best {self.n_best} gives several translations of a line; add --json to see them")
+            raise UsageError(
+                f"--n-best {self.n_best} gives several translations of a line; add --json to see them"
+            )
         if self._drawing() and not self.sample:
             raise UsageError(f"--{next(iter(self._drawing())).replace('_', '-')} needs --sample")
         if self.sample and self.beam is not None:
@@ -73,7 +85,7 @@ class Options:
 
 @takes(Options)
 def translate(options: Options) -> None:
-    """Translate text, line by line, from stdin or a file."""
+    """Translate text, line by line."""
     from regard.cli.streams import refuse_same_file, writing
 
     refuse_same_file(options.source, options.output)

@@ -6,6 +6,7 @@ first thing `run.py` looks at and the last thing it writes.
 """
 
 import json
+import re
 import shutil
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from regard.training.lock import LOCK
 
 CHECKPOINTS = "checkpoints"
 DATA = "data"  # the phrases of the demo lie here; never removed
+_PHRASES = re.compile(r"(train|valid|test)\..+\.tsv")
 OURS = (
     "config.json",
     "model.safetensors",
@@ -97,7 +99,8 @@ def _is_ours(folder: Path) -> bool:
     if (folder / CHECKPOINTS / "run.json").is_file():
         return True
     if names <= {LOCK, CHECKPOINTS, DATA}:  # empty, or stopped before the first file was whole
-        return all(path.name.endswith(TEMPORARY) for path in (folder / CHECKPOINTS).glob("*"))
+        parts = all(path.name.endswith(TEMPORARY) for path in (folder / CHECKPOINTS).glob("*"))
+        return parts and all(_PHRASES.fullmatch(path.name) for path in (folder / DATA).glob("*"))
     try:
         tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
