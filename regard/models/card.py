@@ -155,6 +155,8 @@ def _scores(scores: Sequence[Measured]) -> str:
 
 def _use(folder: str) -> str:
     folder = "DIR" if re.search(r"[`\x00-\x1f]", folder) else folder  # nothing leaves the fence
+    if PurePath(folder).is_absolute():
+        folder = PurePath(folder).name or "DIR"  # as with the files: where it lies is nobody's business
     name = shlex.quote(folder)
     return (
         "## Use\n\n"

@@ -65,7 +65,8 @@ def test_the_card_tells_everything() -> None:
 
 
 def test_folders_of_the_training_files_stay_private() -> None:
-    card = write_card(FACTS)
+    card = write_card(FACTS, folder="/home/somebody/secret/mine")
+    assert "translate -m mine\n" in card
     assert "secret" not in card
     assert "somebody" not in card
 
