@@ -66,6 +66,14 @@ def test_ranks_share_an_epoch(both: Lengths, budget: int, seed: int, world: int)
         assert all(len(batch) == 1 or both[:, batch].max() * len(batch) <= budget for batch in batches)
 
 
+def test_ranks_take_turns() -> None:
+    both = np.full(84, 7)
+    alone = as_lists(Sampler(both, both, batch_tokens=49, seed=1), 5)  # 12 batches of 7
+    for rank in range(3):
+        sampler = Sampler(both, both, batch_tokens=49, seed=1, rank=rank, world=3)
+        assert as_lists(sampler, 5) == alone[rank::3]
+
+
 def test_more_ranks_than_pairs_repeat() -> None:
     one = np.array([5])
     for rank in range(3):
