@@ -39,7 +39,7 @@ class ModelConfig:
     encoder_layers: int = 3
     decoder_layers: int = 3
     d_ff: int = 1024
-    dropout: float = 0.1
+    dropout: float = -1.0  # -1: chosen by the amount of data when training; no dropout elsewhere
     norm: str = "pre"
     vocab_size: int = 0  # 0: taken from the tokenizer
 
@@ -48,7 +48,10 @@ class ModelConfig:
         _one_of("model.norm", self.norm, ("pre", "post"))
         for name in ("d_model", "n_heads", "encoder_layers", "decoder_layers", "d_ff"):
             _between(f"model.{name}", getattr(self, name), 1, 65536)
-        _between("model.dropout", self.dropout, 0, 0.95)
+        _rule(
+            self.dropout == -1 or 0 <= self.dropout <= 0.95,
+            f"model.dropout ({self.dropout:g}) must be between 0 and 0.95, or -1 for chosen by the data",
+        )
         _between("model.vocab_size", self.vocab_size, 0, 4_000_000)
         _rule(
             self.d_model % self.n_heads == 0,
@@ -112,7 +115,7 @@ class TrainConfig:
     minutes: float = 0.0  # time budget, everything included; the schedule ends with it
     max_steps: int = 0
     max_epochs: int = 0
-    optimizer: str = "adam"
+    optimizer: str = "muon"
     lr: float = 2e-3  # the peak
     warmup: int = 0  # steps; 0: a twentieth of the run
     schedule: str = "linear"  # after the warm-up: to zero at the end of the run, or never

@@ -40,9 +40,9 @@ class _AddDropped(torch.autograd.Function):
 
 
 def dropout(x: Tensor, p: float, *, training: bool, residual: Tensor | None = None) -> Tensor:
-    """`residual + dropout(x)`, or `dropout(x)` where there is no residual."""
+    """`residual + dropout(x)`, or `dropout(x)` where there is no residual; off where p is 0 or below."""
     cut = round(p * 256)
-    if not training or cut == 0:
+    if not training or cut <= 0:
         return x if residual is None else residual + x
     if x.device.type != "cpu" or (residual is not None and residual.dtype != x.dtype):
         dropped = F.dropout(x, p)

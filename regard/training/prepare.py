@@ -27,6 +27,8 @@ from regard.training.metrics import require_tensorboard
 from regard.training.progress import Silent
 from regard.training.validation import Validation
 
+SMALL_DATA = 200_000  # pairs; below, a model sees each pair so often that it needs more dropout
+
 Files = str | Path | Sequence[str | Path] | Corpus
 # What a model that is trained further brings with it; another shape would be another model.
 _INHERITED = ("model", "attention", "positions", "text", "decode")
@@ -111,6 +113,13 @@ def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:
             f"model.vocab_size ({size}) must be at least the tokenizer's ({tokenizer.vocab_size})"
         )
     return merge(config, {"model.vocab_size": size})
+
+
+def with_dropout(config: Config, pairs: int) -> Config:
+    """The config with a dropout that suits the amount of data, where none was asked for."""
+    if config.model.dropout >= 0:
+        return config
+    return merge(config, {"model.dropout": 0.2 if pairs < SMALL_DATA else 0.1})
 
 
 def data_for(

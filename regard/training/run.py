@@ -142,6 +142,7 @@ def _finish(job: _Job, run: Run) -> Result:
     tokenizer = prepare.tokenizer_for(job.folder, job.corpora[0], job.config, job.base)
     config = prepare.with_vocabulary(job.config, tokenizer)
     data = prepare.data_for(job.folder, job.corpora, tokenizer, config, job.reporter)
+    config = prepare.with_dropout(config, len(data.feed.rows))
     trainer = Trainer(
         prepare.model_for(config, job.base),
         config.train,

@@ -1,0 +1,73 @@
+"""Muon against the singular value decomposition; every parameter moved by exactly one optimiser."""
+
+import pytest
+import torch
+from torch import nn
+
+from regard.config import Config, TrainConfig, merge
+from regard.models import build
+from regard.training.optimizer import Muon, build_optimizers, orthogonalise
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 11), (3, 11, 5), (1, 7, 7)])
+def test_orthogonalise_keeps_the_directions_and_levels_the_sizes(shape: tuple[int, int, int]) -> None:
+    torch.manual_seed(0)
+    matrices = torch.randn(shape)
+    for before, after in zip(matrices, orthogonalise(matrices)):
+        u, _, v = torch.linalg.svd(before, full_matrices=False)
+        inside = u.t() @ after @ v.t()  # diagonal if the singular vectors are kept
+        sizes = inside.diagonal()
+        assert (inside - sizes.diag()).abs().max() < 1e-3
+        assert 0.6 < sizes.min()
+        assert sizes.max() < 1.3
+
+
+def test_a_muon_step_is_the_formula() -> None:
+    torch.manual_seed(0)
+    weight = nn.Parameter(torch.randn(5, 11))
+    start, optimizer = weight.detach().clone(), Muon([weight], lr=0.1, momentum=0.9, weight_decay=0.5)
+    past = torch.zeros(5, 11)
+    for _ in range(3):
+        weight.grad = torch.randn(5, 11)
+        past = 0.9 * past + 0.1 * weight.grad
+        ahead = 0.1 * weight.grad + 0.9 * past
+        start = start * (1 - 0.1 * 0.5) - 0.1 * 0.2 * 11**0.5 * orthogonalise(ahead[None])[0]
+        optimizer.step()
+        torch.testing.assert_close(weight.detach(), start, atol=1e-5, rtol=1e-4)
+
+
+def test_matrices_of_one_shape_do_not_mix() -> None:
+    torch.manual_seed(0)
+    pair = [nn.Parameter(torch.randn(5, 7)) for _ in range(2)]
+    alone = nn.Parameter(pair[1].detach().clone())
+    for weight in pair:
+        weight.grad = torch.randn(5, 7)
+    alone.grad = pair[1].grad.clone() if pair[1].grad is not None else None
+    Muon(pair, lr=0.1).step()
+    Muon([alone], lr=0.1).step()
+    torch.testing.assert_close(pair[1], alone)
+
+
+@pytest.mark.parametrize("kind", ["adam", "muon"])
+def test_every_parameter_is_moved_once(kind: str) -> None:
+    config = merge(Config(), {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "model.d_ff": 7})
+    model = build(config)
+    optimizers = build_optimizers(model, TrainConfig(optimizer=kind))
+    held = [id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+    assert sorted(held) == sorted(id(p) for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", ["adam", "muon"])
+def test_it_finds_the_bottom_of_a_bowl(kind: str) -> None:
+    torch.manual_seed(0)
+    model = nn.Linear(7, 5)
+    goal = torch.randn(5, 7)
+    optimizers = build_optimizers(model, TrainConfig(optimizer=kind, lr=0.1))
+    for step in range(300):
+        loss = (model.weight - goal).square().sum() + model.bias.square().sum()
+        model.zero_grad()
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = 0.1 * (1 - step / 300)
+            optimizer.step()
+    assert loss.item() < 0.02
