@@ -19,6 +19,10 @@ from torch import Tensor
 
 from regard.training.atomic import remove_parts, write_atomically
 
+class BrokenCheckpointError(ValueError):
+    """A file that is not what was written; for ourselves, a person sees a line on stderr."""
+
+
 _NAME = re.compile(r"step-(\d{9,})\.safetensors")
 
 
@@ -69,19 +73,20 @@ def save(folder: Path, checkpoint: Checkpoint, *, keep: int) -> Path:
 
 
 def read(path: Path) -> Checkpoint:
-    """One checkpoint; ValueError when it is not what was written."""
+    """One checkpoint; BrokenCheckpointError when it is not what was written."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ValueError(str(error)) from error
+            # Copies: what is mapped would depend on the file, which is removed one day.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, KeyError, RuntimeError, ValueError) as error:
+        raise BrokenCheckpointError(str(error)) from error
     numbers = metadata.get("numbers", "")
     if digest(tensors, numbers) != metadata.get("sha256"):
-        raise ValueError("its checksum does not match")
+        raise BrokenCheckpointError("its checksum does not match")
     match = _NAME.fullmatch(path.name)
     if match is None or json.loads(numbers)["step"] != int(match[1]):
-        raise ValueError("its name does not match its step")
+        raise BrokenCheckpointError("its name does not match its step")
     return Checkpoint(int(match[1]), tensors, numbers)
 
 
@@ -95,7 +100,7 @@ def newest(folder: Path) -> Checkpoint | None:
         path = path_of(folder, step)
         try:
             return read(path)
-        except ValueError as error:
+        except BrokenCheckpointError as error:
             print(f"regard: checkpoint {path} is broken ({error}); taking the one before", file=sys.stderr)
             path.unlink(missing_ok=True)
     return None

@@ -50,7 +50,9 @@ def test_matrices_of_one_shape_do_not_mix() -> None:
 
 @pytest.mark.parametrize("kind", ["adam", "muon"])
 def test_every_parameter_is_moved_once(kind: str) -> None:
-    config = merge(Config(), {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "model.d_ff": 7})
+    config = merge(
+        Config(), {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "model.d_ff": 7}
+    )
     model = build(config)
     optimizers = build_optimizers(model, TrainConfig(optimizer=kind))
     held = [id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]

@@ -1,0 +1,195 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import regard
+from regard.errors import DataError, UsageError
+from regard.training import loop
+from regard.training.run import Result, train
+
+STEPS = 7
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+@pytest.fixture
+def asked(toy_settings: dict[str, object]) -> dict[str, object]:
+    return toy_settings | {"train.max_steps": STEPS, "train.valid_every": 100}
+
+
+@pytest.fixture
+def result(toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]) -> Result:
+    return train(*toy_files, out=tmp_path / "out", valid=toy_files, overrides=asked, quiet=True)
+
+
+def test_the_folder_is_complete_and_translates(result: Result, capsys: pytest.CaptureFixture[str]) -> None:
+    assert {path.name for path in result.folder.iterdir()} == {
+        *("config.json", "model.safetensors", "tokenizer.json", "generation.json", "README.md"),
+        *("metrics.jsonl", "checkpoints", "store"),
+    }
+    assert result.steps == STEPS
+    assert result.valid_bleu is not None
+    assert len(regard.load(result.folder).translate(["one two", ""])) == 2
+    card = (result.folder / "README.md").read_text()
+    assert "toy.src" in card
+    assert "tok:13a" in card
+    assert "37 pairs" in card
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_model_is_the_averaged_one(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object], result: Result
+) -> None:
+    raw = train(*toy_files, out=tmp_path / "raw", overrides=asked | {"train.average": "none"}, quiet=True)
+    last = next((raw.folder / "checkpoints").glob("*.safetensors"))
+    assert all(
+        torch.equal(weights(raw.folder)[name.removeprefix("model.")], tensor)
+        for name, tensor in load_file(last).items()
+        if name.startswith("model.")
+    )
+    assert any(
+        not torch.equal(tensor, weights(raw.folder)[name]) for name, tensor in weights(result.folder).items()
+    )
+
+
+def test_the_same_call_again_does_nothing(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in result.folder.rglob("*") if path.is_file()}
+    again = train(*toy_files, out=result.folder, valid=toy_files, overrides=asked)
+    assert again == result
+    assert "is finished" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in result.folder.rglob("*") if path.is_file()} == before
+
+
+def test_another_call_is_refused_by_name_and_fresh_starts_over(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object]
+) -> None:
+    other = asked | {"train.seed": 5}
+    with pytest.raises(UsageError, match=r"train.seed was 1 and is 5; use --fresh"):
+        train(*toy_files, out=result.folder, valid=toy_files, overrides=other, quiet=True)
+    before = weights(result.folder)
+    train(*toy_files, out=result.folder, valid=toy_files, overrides=other, fresh=True, quiet=True)
+    assert any(not torch.equal(tensor, before[name]) for name, tensor in weights(result.folder).items())
+
+
+def test_changed_data_is_noticed(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object], tmp_path: Path
+) -> None:
+    valid = [tmp_path / "valid.src", tmp_path / "valid.tgt"]
+    for old, new in zip(toy_files, valid, strict=True):
+        new.write_bytes(old.read_bytes())
+        old.write_text(old.read_text() + "one\n")
+    with pytest.raises(UsageError, match="the training data changed"):
+        train(*toy_files, out=result.folder, valid=valid, overrides=asked, quiet=True)
+
+
+def test_bad_data_is_refused_before_anything_is_made(toy_files: tuple[Path, Path], tmp_path: Path) -> None:
+    toy_files[0].write_text("one\n" * 40)
+    with pytest.raises(DataError, match="40 lines but .* 37 lines"):
+        train(*toy_files, out=tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_data_and_fresh_lose_nothing(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object]
+) -> None:
+    before = weights(result.folder)
+    toy_files[0].write_text("one\n" * 40)
+    with pytest.raises(DataError):
+        train(*toy_files, out=result.folder, overrides=asked, fresh=True, quiet=True)
+    assert weights(result.folder).keys() == before.keys()
+
+
+def test_a_foreign_folder_is_left_alone(toy_files: tuple[Path, Path], tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("x")
+    for fresh in (False, True):
+        with pytest.raises(UsageError, match="holds other files"):
+            train(*toy_files, out=mine, fresh=fresh, quiet=True)
+    assert [path.name for path in mine.iterdir()] == ["thesis.txt"]
+
+
+def test_a_stopped_run_goes_on_from_its_checkpoint(
+    result: Result,
+    toy_files: tuple[Path, Path],
+    asked: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def die(trainer: Any, state: Any) -> None:
+        if state.step == 4:
+            raise MemoryError
+        original(trainer, state)
+
+    original = loop.take_step
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "take_step", die)
+        with pytest.raises(MemoryError):
+            train(*toy_files, out=tmp_path / "two", valid=toy_files, overrides=asked, quiet=True)
+    assert not (tmp_path / "two" / "model.safetensors").exists()
+    assert not (tmp_path / "two" / ".lock").exists()
+    train(*toy_files, out=tmp_path / "two", valid=toy_files, overrides=asked, quiet=True)
+    assert (tmp_path / "two" / "model.safetensors").read_bytes() == (
+        result.folder / "model.safetensors"
+    ).read_bytes()
+
+
+def test_training_further_takes_model_and_tokenizer(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object], tmp_path: Path
+) -> None:
+    further = {key: value for key, value in asked.items() if key.startswith("train.")}
+    still = further | {"train.lr": 0.0, "model.dropout": 0.0}
+    two = train(*toy_files, out=tmp_path / "two", start_from=result.folder, overrides=still, quiet=True)
+    assert (two.folder / "tokenizer.json").read_bytes() == (result.folder / "tokenizer.json").read_bytes()
+    for name, tensor in weights(two.folder).items():
+        torch.testing.assert_close(tensor, weights(result.folder)[name])
+    with pytest.raises(UsageError, match=r"model.d_model is 12 .* cannot become 24"):
+        bigger = still | {"model.d_model": 24}
+        train(*toy_files, out=tmp_path / "three", start_from=result.folder, overrides=bigger, quiet=True)
+    with pytest.raises(UsageError, match="into itself"):
+        train(*toy_files, out=result.folder, start_from=result.folder, quiet=True)
+
+
+def test_config_file_lies_between_preset_and_overrides(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]
+) -> None:
+    file = tmp_path / "f.toml"
+    file.write_text("[train]\nlr = 0.25\nseed = 3\n[model]\nd_ff = 512\n")
+    result = train(
+        *toy_files, out=tmp_path / "out", preset="tiny", config_file=file, overrides=asked, quiet=True
+    )
+    tree = json.loads((result.folder / "config.json").read_text())
+    assert (tree["train"]["seed"], tree["train"]["lr"], tree["model"]["d_ff"]) == (3, 0.01, 17)
+
+
+def test_a_run_by_minutes_keeps_to_them_and_counts_what_was_used(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]
+) -> None:
+    by_minutes = asked | {"train.max_steps": 0, "train.minutes": 0.1, "train.valid_every": 0}
+    result = train(*toy_files, out=tmp_path / "out", overrides=by_minutes, quiet=True)
+    lines = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    assert lines[-1]["lr"] < 0.1 * max(line["lr"] for line in lines)  # the schedule ended with the minutes
+    assert result.steps > STEPS
+
+
+def test_a_vocabulary_larger_than_the_data_is_refused(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]
+) -> None:
+    with pytest.raises(UsageError, match="50000"):
+        train(*toy_files, out=tmp_path / "out", overrides=asked | {"text.vocab_size": 50000}, quiet=True)
+
+
+def test_learned_positions_must_hold_the_longest_pair(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]
+) -> None:
+    short = asked | {"positions.kind": "learned", "positions.max_length": 100}
+    with pytest.raises(UsageError, match=r"data.max_length \(256\) .* positions.max_length \(100\)"):
+        train(*toy_files, out=tmp_path / "out", overrides=short, quiet=True)
