@@ -21,13 +21,19 @@ import torch
 from report import write_report
 
 from regard.config import Config, merge
-from regard.data import Corpus
+from regard.data.corpus import Corpus
 from regard.data.batch import Batch, collate
 from regard.data.sampler import Sampler
 from regard.data.store import Store, open_store
-from regard.text import Tokenizer
+from regard.text.tokenizer import Tokenizer
 
-SHAPE = {"model.d_model": 256, "model.d_ff": 1024, "model.encoder_layers": 3, "model.decoder_layers": 3}
+SHAPE = {
+    "model.d_model": 256,
+    "model.d_ff": 1024,
+    "model.encoder_layers": 3,
+    "model.decoder_layers": 3,
+    "model.dropout": 0.1,
+}
 BATCH_TOKENS = 4096
 WARMUP, STEPS = 3, 12
 WAYS = ("regard", "transformers fp32", "transformers bf16")

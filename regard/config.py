@@ -160,6 +160,7 @@ class DecodeConfig:
     max_ratio: float = 2.0  # longest output: max_extra + max_ratio * source length
     max_extra: int = 32
     min_ratio: float = 0.0
+    max_source: int = 1024  # tokens of the longest line that is translated; a longer one is refused
 
     def __post_init__(self) -> None:
         _between("decode.beam", self.beam, 1, 1000)
@@ -167,6 +168,7 @@ class DecodeConfig:
         _between("decode.max_ratio", self.max_ratio, 0, 1000)
         _between("decode.max_extra", self.max_extra, 1, 100_000)
         _between("decode.min_ratio", self.min_ratio, 0, 1000)
+        _between("decode.max_source", self.max_source, 1, 10_000_000)
 
 
 @dataclass(frozen=True)

@@ -141,22 +141,17 @@ class Translator:
         read = 0
         for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
             sources = self.tokenizer.encode_batch(texts)
-            fitting = self._fitting(sources)
+            limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
+            fitting = _fitting(sources, limit)
             yield from self._translate_window(sources[:fitting], wish)
             if fitting < len(sources):
                 raise DataError(
                     f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, and "
-                    f"this model has {self.model.max_length} positions; split the line into shorter ones"
+                    f"this model takes {limit} (decode.max_source, or its positions); split the line"
                 )
             if fault is not None:
                 raise fault
             read += len(texts)
-
-    def _fitting(self, sources: Sequence[Sequence[int]]) -> int:
-        """How many sources come before the first that is longer than the model's positions."""
-        limit = self.model.max_length
-        too_long = (i for i, ids in enumerate(sources) if limit is not None and len(ids) + 1 > limit)
-        return next(too_long, len(sources))
 
     def _translate_window(self, sources: Sequence[list[int]], wish: Wish) -> list[Translation]:
         """Every source of a window in its place; an empty one never meets the model."""
@@ -195,6 +190,11 @@ def load(folder: str | PathLike[str], *, device: str | torch.device = "cpu") -> 
     """The translator in a model folder."""
     loaded = folders.load(Path(folder), device=device)
     return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+
+
+def _fitting(sources: Sequence[Sequence[int]], limit: int) -> int:
+    """How many sources come before the first that, with its end, is longer than the limit."""
+    return next((i for i, ids in enumerate(sources) if len(ids) + 1 > limit), len(sources))
 
 
 def _empty(n_best: int) -> Translation:

@@ -106,7 +106,7 @@ def test_a_line_longer_than_the_positions_is_named_after_the_others_are_answered
     lines = ["a", "cat", "the dog", "a " * 7, "dog"]
     answers = translator.stream(lines, batch_size=2, window=3)
     assert [next(answers).text for _ in range(3)] == lines[:3]
-    with pytest.raises(DataError, match=r"line 4 has 8 tokens.* 7 positions.*split") as error:
+    with pytest.raises(DataError, match=r"line 4 has 8 tokens.* takes 7 .*split") as error:
         next(answers)
     assert error.value.exit_code == 2
 
@@ -120,6 +120,13 @@ def test_a_line_that_just_fits_is_translated_within_the_positions(tokenizer: Tok
 def test_without_a_limit_long_lines_are_fine(translator: Translator) -> None:
     line = " ".join(["cat"] * 700)
     assert translator.translate(["dog", line, "a"], beam=1) == ["dog", line, "a"]
+
+
+def test_a_line_beyond_the_folders_own_limit_is_refused_whatever_the_positions(tokenizer: Tokenizer) -> None:
+    translator = Translator(copier(tokenizer), tokenizer, DecodeConfig(beam=1, max_source=5))
+    assert translator.translate(["a a a a"]) == ["a a a a"]
+    with pytest.raises(DataError, match=r"line 2 has 6 tokens.* takes 5 \(decode.max_source"):
+        translator.translate(["a", "a a a a a"])
 
 
 def test_a_cut_output_is_marked(tokenizer: Tokenizer) -> None:

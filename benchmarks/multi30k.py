@@ -1,0 +1,92 @@
+"""Multi30k from two text files to a score: one plain `regard train` within a time budget, then `regard evaluate`.
+
+Raw cased text, test_2016, beam search, sacreBLEU 13a. Nothing is chosen on the test set: it is read
+once, after training. Each run is kept as a line of `results/multi30k.jsonl`; the table is made of all.
+
+    python benchmarks/multi30k.py ../shared/data/multi30k --minutes 15 --out runs/multi30k-15
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from report import RESULTS, commit, machine, write_report
+
+RUNS = RESULTS / "multi30k.jsonl"
+PEERS = [
+    ["transformers MarianMTModel, same shape, fp32 (AVX-512 machine)", "en-de", "15", "", "7.0"],
+    ["the same, bf16 autocast (AVX-512 machine)", "en-de", "15", "", "12.8"],
+    ["3+3 layers, d256, from scratch (beamgrad, GPU)", "en-de", "", "", "36.99 ± .24"],
+]
+
+
+def regard(*words: str) -> str:
+    """Run one `regard` command; its standard output."""
+    command = [sys.executable, "-m", "regard", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def train_and_score(options: argparse.Namespace) -> dict[str, Any]:
+    """One run: seconds of the whole training command, scores on validation and test set."""
+    src, tgt = options.pair.split("-")
+    data, out = options.data, str(options.out)
+    files = {part: [str(data / f"{part}.{side}.gz") for side in (src, tgt)] for part in ("train", "val")}
+    extra = [word for setting in options.set for word in ("--set", setting)]
+    start = time.perf_counter()
+    regard("train", *files["train"], "--valid", *files["val"], "-o", out, "--minutes", str(options.minutes), *extra)
+    seconds = time.perf_counter() - start
+    scores = {}
+    for part in ("val", "test_2016_flickr"):
+        pair = [str(data / f"{part}.{side}.gz") for side in (src, tgt)]
+        scores[part] = json.loads(regard("evaluate", "-m", out, *pair, "--json"))
+    return {
+        "pair": options.pair,
+        "minutes": options.minutes,
+        "set": options.set,
+        "seconds": round(seconds),
+        "val": scores["val"]["bleu"],
+        "test": scores["test_2016_flickr"]["bleu"],
+        "chrf": scores["test_2016_flickr"]["chrf"],
+        "signature": scores["test_2016_flickr"]["signature"],
+        "machine": machine(),
+        "commit": commit(),
+    }
+
+
+def table(runs: list[dict[str, Any]]) -> list[list[str]]:
+    """A row a run, then the peers."""
+    rows = [
+        [
+            " ".join(["`regard train`", *run["set"]]) + f" ({run['commit']})",
+            run["pair"],
+            f"{run['seconds'] / 60:.1f}",
+            f"{run['val']:.2f}",
+            f"{run['test']:.2f} (chrF {run['chrf']:.1f})",
+        ]
+        for run in runs
+    ]
+    return rows + PEERS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pair", default="en-de")
+    parser.add_argument("--set", action="append", default=[])
+    run = train_and_score(parser.parse_args())
+    with RUNS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(run) + "\n")
+    runs = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
+    header = ["who", "pair", "minutes, everything", "BLEU val", "BLEU test_2016"]
+    note = f"Two threads, beam search, cased, raw text. sacreBLEU signature: `{run['signature']}`."
+    write_report("multi30k", "Multi30k, from two text files to a score", header, table(runs), note)
+
+
+if __name__ == "__main__":
+    main()
