@@ -57,15 +57,12 @@ def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabula
         raise UsageError(
             f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes and the space"
         )
-    try:
-        with tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
-            counts = _count(lines, spool)
-            room = (vocab_size or fitting_size(counts.total())) - len(RESERVED)
-            alphabet = _alphabet(counts, room)
-            spool.seek(0)
-            joined = _joined(_spell(spool, alphabet, counts), room, len(alphabet), cuts)
-    except OSError as error:
-        raise StorageError(f"no room for text in {tempfile.gettempdir()}: {error}; set TMPDIR") from error
+    with tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
+        counts = _count(lines, spool)
+        room = (vocab_size or fitting_size(counts.total())) - len(RESERVED)
+        alphabet = _alphabet(counts, room)
+        spool.seek(0)
+        joined = _joined(_spell(spool, alphabet, counts), room, len(alphabet), cuts)
     pieces = (*RESERVED, *alphabet, *joined)
     if len(pieces) < vocab_size:
         raise UsageError(
@@ -95,7 +92,12 @@ def _count(lines: Iterable[str], spool: IO[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(line)
-        spool.write(line + "\n")
+        try:
+            spool.write(line + "\n")
+        except OSError as error:  # of the disk, not of where the lines come from
+            raise StorageError(
+                f"no room for a copy of the text in {tempfile.gettempdir()} ({error.strerror}); set TMPDIR"
+            ) from error
     return counts
 
 
@@ -104,7 +106,7 @@ def _alphabet(counts: Counter[str], room: int) -> list[str]:
     by_count = sorted((-count, character) for character, count in counts.items() if character not in " \n")
     total = -sum(count for count, _ in by_count)
     kept, covered = [SPACE_MARK], 0
-    for count, character in by_count[: max(0, room * 3 // 4 - 1)]:
+    for count, character in by_count[: room - room // 4 - 1]:
         if covered >= COVERAGE * total:
             break
         kept.append(character)
