@@ -37,7 +37,8 @@ def train_and_score(options: argparse.Namespace) -> dict[str, Any]:
     files = {part: [str(data / f"{part}.{side}.gz") for side in (src, tgt)] for part in ("train", "val")}
     extra = [word for setting in options.set for word in ("--set", setting)]
     start = time.perf_counter()
-    regard("train", *files["train"], "--valid", *files["val"], "-o", out, "--minutes", str(options.minutes), *extra)
+    budget = ["--minutes", str(options.minutes)] if options.minutes else []
+    regard("train", *files["train"], "--valid", *files["val"], "-o", out, *budget, *extra)
     seconds = time.perf_counter() - start
     scores = {}
     for part in ("val", "test_2016_flickr"):
@@ -57,11 +58,16 @@ def train_and_score(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _command(run: dict[str, Any]) -> str:
+    budget = [f"--minutes {run['minutes']:g}"] if run["minutes"] else []
+    return f"`{' '.join(['regard train', *budget, *(f'--set {each}' for each in run['set'])])}`"
+
+
 def table(runs: list[dict[str, Any]]) -> list[list[str]]:
     """A row a run, then the peers."""
     rows = [
         [
-            " ".join(["`regard train`", *run["set"]]) + f" ({run['commit']})",
+            _command(run) + f" ({run['commit']})",
             run["pair"],
             f"{run['seconds'] / 60:.1f}",
             f"{run['val']:.2f}",
@@ -75,7 +81,7 @@ def table(runs: list[dict[str, Any]]) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
-    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pair", default="en-de")
     parser.add_argument("--set", action="append", default=[])

@@ -116,10 +116,10 @@ class TrainConfig:
     max_steps: int = 0
     max_epochs: int = 0
     optimizer: str = "muon"
-    lr: float = 2e-3  # the peak
+    lr: float = 8e-3  # the peak
     warmup: int = 0  # steps; 0: a twentieth of the run
     schedule: str = "linear"  # after the warm-up: to zero at the end of the run, or never
-    batch_tokens: int = 2048  # padded tokens of the longer side in one batch
+    batch_tokens: int = 3072  # padded tokens of the longer side in one batch
     accumulate: int = 1  # batches in one step
     clip: float = 1.0  # largest gradient norm; 0: no clipping
     weight_decay: float = 0.0
@@ -185,7 +185,13 @@ class Config:
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"model.d_model": 128, "model.encoder_layers": 2, "model.decoder_layers": 2, "model.d_ff": 512},
+    "tiny": {
+        "model.d_model": 128,
+        "model.encoder_layers": 2,
+        "model.decoder_layers": 2,
+        "model.d_ff": 512,
+        "train.batch_tokens": 2048,
+    },
     "small": {},
     "base": {
         "model.d_model": 512,

@@ -119,7 +119,7 @@ def with_dropout(config: Config, pairs: int) -> Config:
     """The config with a dropout that suits the amount of data, where none was asked for."""
     if config.model.dropout >= 0:
         return config
-    return merge(config, {"model.dropout": 0.2 if pairs < SMALL_DATA else 0.1})
+    return merge(config, {"model.dropout": 0.25 if pairs < SMALL_DATA else 0.1})
 
 
 def data_for(
