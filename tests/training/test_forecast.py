@@ -25,7 +25,7 @@ def test_a_rehearsal_leaves_no_trace(toy: Any, tmp_path: Path) -> None:
         ({"train__max_steps": 240}, 240, "8 min 00 s"),
         ({"train__max_steps": 240, "train__accumulate": 3}, 240, "24 min"),
         ({"train__max_steps": 240, "train__max_epochs": 2}, None, None),
-        ({"train__minutes": 60.0}, 1798, "60 min"),
+        ({"train__minutes": 60.0}, 1798, "1 h 00 min"),
     ],
 )
 def test_the_first_bound_counts(
@@ -38,6 +38,7 @@ def test_the_first_bound_counts(
 ) -> None:
     monkeypatch.setattr(module, "seconds_per_batch", lambda trainer, state: 2.0)
     trainer = toy.trainer(tmp_path, **bounds)
+    trainer.clock = lambda: 0.0
     line = forecast(trainer, State())
     if steps is None:
         assert line.endswith(f"{2 * trainer.feed.count(0)} steps, 2.0 epochs")

@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 import regard
 from regard.errors import DataError, UsageError
 from regard.training import loop
+from regard.training import trainer as trainer_module
 from regard.training.run import Result, train
 
 STEPS = 7
@@ -92,7 +93,7 @@ def test_changed_data_is_noticed(
 
 def test_bad_data_is_refused_before_anything_is_made(toy_files: tuple[Path, Path], tmp_path: Path) -> None:
     toy_files[0].write_text("one\n" * 40)
-    with pytest.raises(DataError, match="40 lines but .* 37 lines"):
+    with pytest.raises(DataError, match=r"40 lines but .* 37 lines"):
         train(*toy_files, out=tmp_path / "out", quiet=True)
     assert not (tmp_path / "out").exists()
 
@@ -151,8 +152,8 @@ def test_training_further_takes_model_and_tokenizer(
     assert (two.folder / "tokenizer.json").read_bytes() == (result.folder / "tokenizer.json").read_bytes()
     for name, tensor in weights(two.folder).items():
         torch.testing.assert_close(tensor, weights(result.folder)[name])
+    bigger = still | {"model.d_model": 24}
     with pytest.raises(UsageError, match=r"model.d_model is 12 .* cannot become 24"):
-        bigger = still | {"model.d_model": 24}
         train(*toy_files, out=tmp_path / "three", start_from=result.folder, overrides=bigger, quiet=True)
     with pytest.raises(UsageError, match="into itself"):
         train(*toy_files, out=result.folder, start_from=result.folder, quiet=True)
@@ -170,14 +171,37 @@ def test_config_file_lies_between_preset_and_overrides(
     assert (tree["train"]["seed"], tree["train"]["lr"], tree["model"]["d_ff"]) == (3, 0.01, 17)
 
 
-def test_a_run_by_minutes_keeps_to_them_and_counts_what_was_used(
-    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object]
+class Ticking:
+    """A clock that moves by a hundredth of a second whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        self.now += 0.01
+        return self.now
+
+
+def test_a_run_by_minutes_keeps_to_them_and_counts_those_used(
+    toy_files: tuple[Path, Path], tmp_path: Path, asked: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by_minutes = asked | {"train.max_steps": 0, "train.minutes": 0.1, "train.valid_every": 0}
-    result = train(*toy_files, out=tmp_path / "out", overrides=by_minutes, quiet=True)
+    def die(trainer: Any, state: Any) -> None:
+        if state.seconds > 3:
+            raise MemoryError
+        original(trainer, state)
+
+    original = loop.take_step
+    monkeypatch.setattr(trainer_module, "time", Ticking())
+    asked = asked | {"train.max_steps": 0, "train.minutes": 0.1, "train.save_every": 1.0}
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "take_step", die)
+        with pytest.raises(MemoryError):
+            train(*toy_files, out=tmp_path / "out", overrides=asked, quiet=True)
+    result = train(*toy_files, out=tmp_path / "out", overrides=asked, quiet=True)
     lines = [json.loads(line) for line in (result.folder / "metrics.jsonl").read_text().splitlines()]
+    assert 4.5 < result.seconds <= 6  # the last tenth may be needed for closing
     assert lines[-1]["lr"] < 0.1 * max(line["lr"] for line in lines)  # the schedule ended with the minutes
-    assert result.steps > STEPS
+    assert max(line["lr"] for line in lines) == pytest.approx(0.01, rel=0.2)
 
 
 def test_a_vocabulary_larger_than_the_data_is_refused(
