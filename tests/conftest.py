@@ -1,24 +1,18 @@
 """What every test may ask for: shared data sets, the command line as a process, a small trained model."""
 
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from command import ROOT, SMALL, Run, call, letters, write_lines
 from filelock import FileLock
 from hypothesis import settings
 
-ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
 # No test asserts a time, and a busy machine must not fail one.
 settings.register_profile("regard", deadline=None, print_blob=True)
 settings.load_profile("regard")
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +22,31 @@ def shared_data() -> Path:
         reason = "the data sets of ../shared/data are not here"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def regard() -> Run:
+    """`regard(*arguments, **options of subprocess.run)`: the command line as a process of its own."""
+    return call
+
+
+@pytest.fixture(scope="session")
+def letter_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two aligned files of 300 lines that a small model learns in seconds."""
+    folder = tmp_path_factory.mktemp("letters")
+    src, tgt = letters(300)
+    return write_lines(folder / "train.low", src), write_lines(folder / "train.up", tgt)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory, letter_files: tuple[Path, Path], regard: Run) -> Path:
+    """A model folder made by `regard train`, once for all test processes. Copy it to change it."""
+    base = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        base = base.parent
+    folder = base / "small-model"
+    with FileLock(base / "small-model.lock"):
+        if not (folder / "model.safetensors").exists():
+            done = regard("train", *letter_files, "-o", folder, *SMALL)
+            assert done.returncode == 0, done.stderr
+    return folder

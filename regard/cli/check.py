@@ -20,6 +20,7 @@ class Options:
         typer.Argument(
             metavar="SRC TGT | PAIRS.tsv",
             help="The files that training would be given, in the same form.",
+            readable=False,
             show_default=False,
         ),
     ]

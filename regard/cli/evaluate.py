@@ -23,7 +23,12 @@ class Options:
 
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="SRC REF", help="Source and reference, or one PAIRS.tsv.", show_default=False),
+        typer.Argument(
+            metavar="SRC REF",
+            help="Source and reference, or one PAIRS.tsv.",
+            readable=False,
+            show_default=False,
+        ),
     ]
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
     beam: Annotated[

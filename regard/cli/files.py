@@ -14,12 +14,13 @@ _SHAPES = "give SRC TGT, or one PAIRS.tsv; several files go in one list with com
 
 
 def corpus_of(arguments: Sequence[Path]) -> Corpus:
-    """A corpus from the files as a person named them."""
-    if len(arguments) == 1:
-        return Corpus(tables=_listed(arguments[0]))
-    if len(arguments) == 2:
-        return Corpus(sources=_listed(arguments[0]), targets=_listed(arguments[1]))
-    raise UsageError(f"{len(arguments)} files given; {_SHAPES}")
+    """A corpus from the files as a person named them; each is there and holds something."""
+    if len(arguments) > 2:
+        raise UsageError(f"{len(arguments)} files given; {_SHAPES}")
+    lists = [_listed(argument) for argument in arguments]
+    corpus = Corpus(tables=lists[0]) if len(lists) == 1 else Corpus(sources=lists[0], targets=lists[1])
+    corpus.check_paths()
+    return corpus
 
 
 def _listed(argument: Path) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import io
 import sys
+import typing
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,11 +24,16 @@ def is_standard(path: Path) -> bool:
     return str(path) == "-"
 
 
-def lines_of(path: Path) -> Iterator[str]:
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[Iterator[str]]:
     """The lines of an input as text; opened at once, read as they are asked for."""
-    name = "stdin" if is_standard(path) else str(path)
-    handle = _standard_input() if is_standard(path) else _open(path)
-    return _texts(handle, name)
+    if not is_standard(path):
+        with _open(path) as handle:
+            yield _texts(handle, str(path))
+    elif sys.stdin is None:
+        raise UsageError("stdin is closed; name a file with -i")
+    else:
+        yield _texts(typing.cast(io.BufferedReader, sys.stdin.buffer), "stdin")
 
 
 def _texts(handle: io.BufferedReader, name: str) -> Iterator[str]:
@@ -48,12 +54,6 @@ def _text(raw: bytes, name: str, number: int) -> str:
     except UnicodeDecodeError as error:
         where = f"{name} line {number}: byte {error.start + 1} (0x{raw[error.start]:02x})"
         raise DataError(f"{where} is not UTF-8; convert the input to UTF-8") from error
-
-
-def _standard_input() -> io.BufferedReader:
-    if sys.stdin is None:
-        raise UsageError("stdin is closed; name a file with -i")
-    return sys.stdin.buffer  # type: ignore[return-value]  # a BufferedReader, though typed more widely
 
 
 def _open(path: Path) -> io.BufferedReader:

@@ -73,6 +73,7 @@ class Options:
             metavar="SRC TGT | PAIRS.tsv",
             help="Two aligned text files, or one with source, tab, target. Plain or .gz. "
             "Several: lists with commas, a.en,b.en a.de,b.de.",
+            readable=False,  # the corpus says it better
             show_default=False,
         ),
     ]
@@ -81,13 +82,16 @@ class Options:
         list[Path] | None,
         typer.Option(
             metavar="SRC TGT",
+            readable=False,
             help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some pairs are held out.",
         ),
     ] = None
     preset: Annotated[
         str | None, typer.Option(help="tiny, small, base (the paper's) or deep.", show_default="small")
     ] = None
-    config: Annotated[Path | None, typer.Option(metavar="F.toml", help="A TOML file of settings.")] = None
+    config: Annotated[
+        Path | None, typer.Option(metavar="F.toml", readable=False, help="A TOML file of settings.")
+    ] = None
     overrides: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,15 +101,18 @@ class Options:
     minutes: Annotated[float | None, typer.Option(help="Time budget; the schedule ends with it.")] = None
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False
     start_from: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="Train this model further, into -o.")
+        Path | None,
+        typer.Option("--from", metavar="DIR", readable=False, help="Train this model further, into -o."),
     ] = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def settings(self) -> dict[str, Any]:
-        """The dotted overrides of --set and --minutes."""
-        from regard.config import parse_set
+        """The dotted overrides: the preset, the config file, then --set and --minutes."""
+        from regard.config import parse_set, preset, read_toml
 
-        settings = dict(parse_set(text) for text in self.overrides or ())
+        settings = dict(preset(self.preset)) if self.preset else {}
+        settings |= read_toml(self.config) if self.config else {}
+        settings |= dict(parse_set(text) for text in self.overrides or ())
         return settings if self.minutes is None else settings | {"train.minutes": self.minutes}
 
 
@@ -113,20 +120,21 @@ class Options:
 def train(options: Options) -> None:
     """Train a translator on pairs of lines. Run again, it goes on where it stopped."""
     from regard.cli.files import corpus_of
+    from regard.config import Config, merge
 
-    settings = options.settings()
     corpus = corpus_of(options.files)
     valid = corpus_of(options.valid) if options.valid else None
-    from regard.training.run import train as run  # torch comes with it: after what can be refused at once
+    settings = options.settings()
+    if options.start_from is None:
+        merge(Config(), settings)  # a slip of the pen is answered before torch has been loaded
+    from regard.training.run import train as run
 
     run(
         corpus,
         out=options.output,
         valid=valid,
-        preset=options.preset,
         overrides=settings,
         start_from=options.start_from,
-        config_file=options.config,
         fresh=options.fresh,
         device=options.device,
     )

@@ -28,7 +28,10 @@ class Options:
 
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
     source: Annotated[
-        Path, typer.Option("-i", "--input", metavar="F", help="Text to translate, plain or .gz; - is stdin.")
+        Path,
+        typer.Option(
+            "-i", "--input", metavar="F", readable=False, help="Text to translate, plain or .gz; - is stdin."
+        ),
     ] = STANDARD
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
@@ -86,22 +89,22 @@ class Options:
 @takes(Options)
 def translate(options: Options) -> None:
     """Translate text, line by line."""
-    from regard.cli.streams import refuse_same_file, writing
+    from regard.cli.streams import reading, refuse_same_file, writing
 
     refuse_same_file(options.source, options.output)
-    found = _translations(options)
-    with writing(options.output) as write:
-        for each in found:
-            write(_as_json(each) if options.as_json else each.text)
+    with reading(options.source) as lines:
+        found = _translations(options, lines)
+        with writing(options.output) as write:
+            for each in found:
+                write(_as_json(each) if options.as_json else each.text)
 
 
-def _translations(options: Options) -> "Iterator[Translation]":
-    """Opens the input and the model; the text is read as it is translated."""
-    from regard.cli.streams import is_standard, lines_of
+def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
+    """Loads the model; the text is read as it is translated."""
+    from regard.cli.streams import is_standard
     from regard.decoding.translator import load
     from regard.training.device import pick_device
 
-    lines = lines_of(options.source)
     translator = load(options.model, device=pick_device(options.device))
     typed = is_standard(options.source) and sys.stdin.isatty()
     return translator.stream(
