@@ -50,10 +50,9 @@ class Options:
 def demo(options: Options) -> None:
     """Train on a phrasebook, score, translate."""
     from regard.training.run import train
-    from regard.training.workspace import DATA, make, refuse_foreign
+    from regard.training.workspace import DATA, refuse_foreign
 
     refuse_foreign(options.output)
-    make(options.output / DATA)
     corpora = write_phrases(options, options.output / DATA)
     train(
         corpora["train"],
@@ -74,13 +73,15 @@ def write_phrases(options: Options, folder: Path) -> "dict[str, Corpus]":
     """The splits of the phrasebook as files; the same arguments write the same bytes."""
     from regard.data.corpus import Corpus
     from regard.text.phrasebook import phrases
+    from regard.training.workspace import make
 
+    streams = {split: phrases(options.to, source=options.source, split=split) for split in SPLITS}
+    make(folder)  # after the languages have proved to be known
     names = f"{options.source}-{options.to}"
     note(f"writing {SPLITS['train']:,} phrases {names} from CLDR to {folder}")
     corpora = {}
-    for split, count in SPLITS.items():
-        pairs = phrases(options.to, source=options.source, split=split)
-        chosen = islice(pairs if split == "train" else _once(pairs), count)
+    for split, pairs in streams.items():
+        chosen = islice(pairs if split == "train" else _once(pairs), SPLITS[split])
         path = folder / f"{split}.{names}.tsv"
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{src}\t{tgt}\n" for src, tgt in chosen)

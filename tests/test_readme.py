@@ -1,0 +1,82 @@
+"""README's commands work as they stand: each block is run in order, on small files of the names it uses.
+
+Only the training is made short. A line that cannot be run here must be known below, so that none goes
+untested unnoticed.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import QUICK, ROOT, environment, letters, write_lines
+
+README = ROOT / "README.md"
+_BLOCK = re.compile(r"^```(console|sh|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ELSEWHERE = ("git clone", "pip install")  # needs a network or an environment of its own
+
+
+def commands(markdown: str) -> list[str]:
+    """The command lines of the console blocks (after `$ `) and of the shell blocks (all), in order.
+
+    >>> commands("```console\\n$ make demo  # text\\nout\\n```\\nprose\\n```sh\\n# note\\na -b\\n```\\n")
+    ['make demo  # text', 'a -b']
+    """
+    found = []
+    for language, block in _BLOCK.findall(markdown):
+        lines = re.sub(r"\s*\\\n\s*(?:> )?", " ", block).splitlines()
+        if language == "console":
+            lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+        found += [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return found
+
+
+def shortened(line: str) -> str:
+    """The same command with training that ends in seconds, in a folder of its own."""
+    if " --from " in line:  # takes its shape from the model before
+        flags = "--set train.max_steps=2"
+    else:
+        flags = " ".join(["--fresh", *QUICK, "--set", "train.max_steps=2"])
+    return re.sub(r"\bregard train\b", f"regard train {flags}", line)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the files that README names, and with `regard` on the path."""
+    for number, stem in enumerate(("my", "more", "test", "valid")):
+        src, tgt = letters(40, seed=number)
+        write_lines(tmp_path / f"{stem}.en", src)
+        write_lines(tmp_path / f"{stem}.de", tgt)
+    script = tmp_path / "bin" / "regard"
+    script.parent.mkdir()
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regard "$@"\n')
+    script.chmod(0o755)
+    return tmp_path
+
+
+def test_the_commands_of_the_readme(place: Path, subtests: pytest.Subtests):
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    variables = environment()
+    variables["PATH"] = f"{place / 'bin'}:{variables['PATH']}"
+    for line in commands(README.read_text(encoding="utf-8")):
+        with subtests.test(line):
+            if line.startswith("make "):
+                assert line.split()[1] in targets
+            elif not line.startswith(_ELSEWHERE):
+                assert re.search(r"\bregard \w+", line), "how is this line tested?"
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", shortened(line)],
+                    cwd=place,
+                    env=variables,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_has_commands():
+    lines = commands(README.read_text(encoding="utf-8"))
+    assert {"make demo", "make test"} <= {" ".join(line.split()[:2]) for line in lines}
+    assert any(line.startswith("regard train") for line in lines)
