@@ -19,6 +19,7 @@ from torch import Tensor
 
 from regard.training.atomic import remove_parts, write_atomically
 
+
 class BrokenCheckpointError(ValueError):
     """A file that is not what was written; for ourselves, a person sees a line on stderr."""
 

@@ -68,7 +68,9 @@ def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Ten
     real = batch.tgt_mask.flatten().nonzero().squeeze(1)
     rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
     targets = batch.tgt_out.flatten().index_select(0, real)  # (N,)
-    loss: Tensor = _SlicedLoss.apply(rows, model.output_weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    # A Function is told that a parameter wants gradients even where none are recorded.
+    weight = model.output_weight if torch.is_grad_enabled() else model.output_weight.detach()
+    loss: Tensor = _SlicedLoss.apply(rows, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 

@@ -92,6 +92,15 @@ def train(
     file. `valid` is a TSV file or a source and a target file; without it some pairs are held out.
     `overrides` are dotted config keys: {"train.minutes": 15}. `start_from` is a model folder to train
     further. Stopped in any way, the same call goes on where it was.
+
+    >>> import tempfile
+    >>> place = tempfile.TemporaryDirectory()
+    >>> folder = Path(place.name)
+    >>> _ = (folder / "pairs.tsv").write_text("good day\\tguten Tag\\ngood night\\tgute Nacht\\n")
+    >>> settings = {"train.max_steps": 3}
+    >>> train(folder / "pairs.tsv", out=folder / "model", preset="tiny", overrides=settings, quiet=True).steps
+    3
+    >>> place.cleanup()
     """
     clock = Clock()
     folder = Path(out)

@@ -13,7 +13,7 @@ DEFAULT_WARMUP = 0.05  # share of the run, where no number of steps is asked for
 def factor(kind: str, progress: float, warmup: float) -> float:
     """The share of the peak learning rate at `progress`, between 0 and 1.
 
-    >>> [factor("linear", p, 0.1) for p in (0.05, 0.1, 0.55, 1.0)]
+    >>> [factor("linear", progress, 0.5) for progress in (0.25, 0.5, 0.75, 1.0)]
     [0.5, 1.0, 0.5, 0.0]
     """
     if progress < warmup:

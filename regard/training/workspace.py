@@ -119,22 +119,23 @@ def clear(folder: Path) -> None:
 
 
 def prepare(folder: Path, wanted: Run, *, fresh: bool) -> Run:
-    """Make the folder ready for the run: the one it holds, if it is the same one, or a new one."""
-    held = read_run(folder)
-    if held is None and not fresh:
-        if (folder / "model.safetensors").exists():
-            raise UsageError(f"{folder} already holds a model; choose another folder, or use --fresh")
-        if saved_steps(folder / CHECKPOINTS):
-            raise UsageError(f"{folder} holds checkpoints of an unknown run; use --fresh to start over")
-    if held is None or fresh:
-        clear(folder)
-        (folder / CHECKPOINTS).mkdir()
-        write_run(folder, wanted)
-        return wanted
-    words = differences(held, wanted)
-    if words:
+    """Make the folder ready for the run: the one it holds, if it is the same one, or a new one.
+
+    Another run is refused where there is something to lose: a checkpoint or a model.
+    """
+    held, steps = read_run(folder), saved_steps(folder / CHECKPOINTS)
+    something = bool(steps) or (folder / "model.safetensors").exists()
+    if something and held is None and not fresh:
+        raise UsageError(f"{folder} holds a model of an unknown run; choose another folder, or use --fresh")
+    words = differences(held, wanted) if held is not None else []
+    if something and words and not fresh:
         more = f" and {len(words) - 3} more" if len(words) > 3 else ""
         raise UsageError(
             f"{folder} holds another run: {'; '.join(words[:3])}{more}; use --fresh to start over"
         )
-    return held
+    if held is not None and not words and not fresh:
+        return held
+    clear(folder)
+    (folder / CHECKPOINTS).mkdir()
+    write_run(folder, wanted)
+    return wanted

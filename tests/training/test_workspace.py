@@ -23,7 +23,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def started(folder: Path, **result: object) -> Run:
+def started(folder: Path) -> Run:
     (folder / CHECKPOINTS).mkdir(parents=True)
     run = describe(Config(), DATA)
     write_run(folder, run)
@@ -66,15 +66,23 @@ def test_the_same_run_is_found_again(tmp_path: Path) -> None:
     assert prepare(tmp_path, describe(Config(), DATA), fresh=False) == run
 
 
+def test_a_run_that_has_saved_nothing_may_be_replaced(tmp_path: Path) -> None:
+    started(tmp_path)
+    other = describe(merge(Config(), {"train.lr": 0.5}), DATA)
+    assert prepare(tmp_path, other, fresh=False) == other
+    assert read_run(tmp_path) == other
+
+
 def test_another_run_is_refused_by_what_differs(tmp_path: Path) -> None:
     started(tmp_path)
+    (tmp_path / CHECKPOINTS / "step-000000007.safetensors").write_text("x")
     before = content(tmp_path)
     other = describe(merge(Config(), {"train.lr": 0.5, "model.d_model": 512}), {"training data": "xyz"})
     with pytest.raises(UsageError) as caught:
         prepare(tmp_path, other, fresh=False)
     for words in (
-        "train.lr was 0.002 and is 0.5",
-        "model.d_model was 256",
+        "train.lr was ",
+        "model.d_model was 256 and is 512",
         "the training data changed",
         "--fresh",
     ):

@@ -1,0 +1,74 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.config import Config, merge
+from regard.data.corpus import Corpus
+from regard.errors import UsageError
+from regard.training.budget import DEFAULT_MINUTES
+from regard.training.prepare import corpus_of, model_for, settle, tokenizer_for, with_dropout, with_vocabulary
+
+
+def test_corpora_from_one_path_two_or_many(tmp_path: Path) -> None:
+    table, src, tgt = tmp_path / "a.tsv", tmp_path / "a.en", tmp_path / "a.de"
+    assert corpus_of(str(table)) == Corpus(tables=(table,))
+    assert corpus_of([src, tgt]) == corpus_of(src, tgt) == Corpus((src,), (tgt,))
+    assert corpus_of([src, src], [tgt, tgt]) == Corpus((src, src), (tgt, tgt))
+    assert corpus_of(Corpus((src,), (tgt,))) == Corpus((src,), (tgt,))
+    with pytest.raises(UsageError, match="its own targets"):
+        corpus_of(src, Corpus((src,), (tgt,)))
+
+
+def test_a_run_without_a_bound_gets_the_default_minutes() -> None:
+    assert settle(None, None, None, None).train.minutes == DEFAULT_MINUTES
+    for bound in ({"train.max_steps": 3}, {"train.max_epochs": 3}):
+        assert settle(None, None, bound, None).train.minutes == 0
+    assert settle(None, None, {"train.minutes": 7}, None).train.minutes == 7
+
+
+def test_a_model_trained_further_keeps_its_shape_and_not_its_schedule() -> None:
+    base = merge(Config(), {"model.d_model": 64, "train.lr": 0.5, "train.max_steps": 9})
+    config = settle(None, None, {"model.dropout": 0.4}, base)
+    assert (config.model.d_model, config.model.dropout) == (64, 0.4)
+    assert config.train.lr == Config().train.lr
+    assert settle(None, None, {"model.d_model": 64}, base).model.d_model == 64
+    with pytest.raises(UsageError, match=r"text\.vocab_size is 0"):
+        settle(None, None, {"text.vocab_size": 99}, base)
+
+
+def test_the_tokenizer_is_trained_once_and_again_if_it_is_broken(
+    toy_files: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = Corpus.of(toy_files)
+    first = tokenizer_for(tmp_path, corpus, Config(), None)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(path.read_text()[:50])
+    assert tokenizer_for(tmp_path, corpus, Config(), None).to_json() == first.to_json()
+    monkeypatch.setattr(Corpus, "lines", lambda self: pytest.fail("trained again"))
+    assert tokenizer_for(tmp_path, corpus, Config(), None).to_json() == first.to_json()
+
+
+def test_the_vocabulary_fits_the_tokenizer(toy: Any) -> None:
+    size = toy.tokenizer.vocab_size
+    assert with_vocabulary(Config(), toy.tokenizer).model.vocab_size == size
+    larger = merge(Config(), {"model.vocab_size": size + 5})
+    assert with_vocabulary(larger, toy.tokenizer).model.vocab_size == size + 5
+    with pytest.raises(
+        UsageError, match=rf"model.vocab_size \(9\) must be at least the tokenizer's \({size}\)"
+    ):
+        with_vocabulary(merge(Config(), {"model.vocab_size": 9}), toy.tokenizer)
+
+
+def test_little_data_gets_more_dropout_unless_it_was_asked_for() -> None:
+    few, many = with_dropout(Config(), 1000), with_dropout(Config(), 10_000_000)
+    assert few.model.dropout > many.model.dropout > 0
+    assert with_dropout(merge(Config(), {"model.dropout": 0.0}), 1000).model.dropout == 0
+
+
+def test_the_same_seed_makes_the_same_model(toy: Any) -> None:
+    first, second = model_for(toy.config(), None), model_for(toy.config(), None)
+    other = model_for(toy.config(train__seed=2), None)
+    assert all(map(torch.equal, first.parameters(), second.parameters()))
+    assert not all(map(torch.equal, first.parameters(), other.parameters()))
