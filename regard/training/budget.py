@@ -13,7 +13,7 @@ from regard.errors import UsageError
 from regard.training.schedule import factor, warmup_share
 from regard.training.state import State
 
-DEFAULT_MINUTES = 50.0  # the budget of a run that names no bound
+DEFAULT_MINUTES = 45.0  # the budget of a run that names no bound
 VALIDATIONS = 20  # in a run, where valid_every does not say
 VALIDATING_SHARE = 0.03  # of the time, at most, in a run bounded by minutes
 SAVES = 10  # at least, in a run bounded by minutes
