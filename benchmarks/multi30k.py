@@ -1,4 +1,4 @@
-"""Multi30k from two text files to a score: one plain `regard train` within a time budget, then `regard evaluate`.
+"""Multi30k from two text files to a score: one plain `regard train`, then `regard evaluate`.
 
 Raw cased text, test_2016, beam search, sacreBLEU 13a. Nothing is chosen on the test set: it is read
 once, after training. Each run is kept as a line of `results/multi30k.jsonl`; the table is made of all.

@@ -1,9 +1,9 @@
 """Training speed against transformers' MarianMTModel: real target tokens per second.
 
 The same shape (3+3 layers, d 256, ff 1024), the same vocabulary, the same length-bucketed batches of
-Multi30k, rounds in turn in processes of their own. The peer runs as its users run it: a plain torch loop, AdamW,
-label smoothing by torch's cross-entropy; once in fp32 and once under bf16 autocast. Ours runs what
-`regard train` runs.
+Multi30k, rounds in turn in processes of their own. The peer runs as its users run it: a plain torch
+loop, AdamW, label smoothing by torch's cross-entropy; once in fp32 and once under bf16 autocast. Ours
+runs what `regard train` runs.
 
     python benchmarks/training_speed.py ../shared/data/multi30k --rounds 5
 """
@@ -21,8 +21,8 @@ import torch
 from report import write_report
 
 from regard.config import Config, merge
-from regard.data.corpus import Corpus
 from regard.data.batch import Batch, collate
+from regard.data.corpus import Corpus
 from regard.data.sampler import Sampler
 from regard.data.store import Store, open_store
 from regard.text.tokenizer import Tokenizer
@@ -166,7 +166,7 @@ def main() -> None:
         "Training speed, real target tokens per second",
         ["way", "tokens/s (median)", "regard against it"],
         rows,
-        f"{options.rounds} rounds in turn, each a process of its own; {STEPS} steps of {BATCH_TOKENS}-token batches",
+        f"{options.rounds} rounds in turn, a process each; {STEPS} steps of {BATCH_TOKENS}-token batches",
     )
 
 

@@ -34,7 +34,7 @@ def weigh(
     >>> weigh(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2)).tolist()
     [[[[0.5, 0.5]]]]
     """
-    scores = (score or Dot(q.shape[-1] ** -0.5))(q, k)  # (B, H, T, S)
+    scores: Tensor = (score or Dot(q.shape[-1] ** -0.5))(q, k)  # (B, H, T, S)
     if bias is not None:
         scores = scores + bias
     if causal:
@@ -85,13 +85,15 @@ def attend(
     short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     if scale is None or (short and gradients):
-        return attend_readable(
-            q, k, v, mask=mask, causal=causal, bias=bias, score=score, dropout=dropout
-        )[0]
-    return _sdpa(q, k, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, scale=scale, dropout=dropout)
+        return attend_readable(q, k, v, mask=mask, causal=causal, bias=bias, score=score, dropout=dropout)[0]
+    return _sdpa(
+        q, k, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, scale=scale, dropout=dropout
+    )
 
 
-def _as_sdpa_mask(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None) -> Tensor | None:
+def _as_sdpa_mask(
+    q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, bias: Tensor | None
+) -> Tensor | None:
     """One mask for SDPA: None where its own causal flag is enough, else boolean or added."""
     if causal and (mask is not None or bias is not None or q.shape[-2] != k.shape[-2]):
         mask = join(mask, causal_mask(q.shape[-2], k.shape[-2], q.device))

@@ -7,7 +7,6 @@ an encoder's are computed once and a decoder's are cached (Vaswani et al. 2017, 
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.attend import attend, attend_readable
@@ -51,7 +50,9 @@ class MultiHead(nn.Module):
         k, v = self.key_value(memory).chunk(2, -1)  # (B, S, D) each
         return KeyValue(self._split(k), self._split(v))
 
-    def forward(self, x: Tensor, seen: KeyValue, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, seen: KeyValue, *, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
         """x (B, T, D) looks at what is `seen`: (B, T, D)."""
         q = self._split(self.query(x))  # (B, H, T, K)
         bias = self.positions.bias(q, seen.length, seen.length - x.shape[1] if causal else 0)
@@ -69,7 +70,8 @@ class MultiHead(nn.Module):
             gathered, weights = attend_readable(q, seen.k, seen.v, **options)
             tape.add(self.name, weights)
         joined = gathered.transpose(1, 2).flatten(2)  # (B, T, D)
-        return torch.as_tensor(self.out(joined))
+        out: Tensor = self.out(joined)
+        return out
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (B, H, T, K)
+        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # (B, H, T, K)

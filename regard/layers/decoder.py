@@ -12,7 +12,14 @@ class DecoderLayer(nn.Module):
     """One layer; the same code reads a whole target (training) and one token (decoding)."""
 
     def __init__(
-        self, self_heads: MultiHead, cross_heads: MultiHead, d_model: int, d_ff: int, *, norm: str, dropout: float
+        self,
+        self_heads: MultiHead,
+        cross_heads: MultiHead,
+        d_model: int,
+        d_ff: int,
+        *,
+        norm: str,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.attention = self_heads

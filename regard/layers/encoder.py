@@ -23,8 +23,6 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """x (B, S, D), mask (B, 1, 1, S) -> (B, S, D)."""
-        x = self.around_attention(
-            x, lambda y: self.attention(y, self.attention.keys_values(y), mask=mask)
-        )
+        x = self.around_attention(x, lambda y: self.attention(y, self.attention.keys_values(y), mask=mask))
         out: Tensor = self.around_feed_forward(x, self.feed_forward)
         return out

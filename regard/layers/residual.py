@@ -1,7 +1,7 @@
 """What stands around every sub-layer: dropout, the residual, and layer norm after or before.
 
-    post   norm(x + dropout(f(x)))      as in the paper
-    pre    x + dropout(f(norm(x)))      trains without a long warm-up
+post   norm(x + dropout(f(x)))      as in the paper
+pre    x + dropout(f(norm(x)))      trains without a long warm-up
 """
 
 from collections.abc import Callable

@@ -98,16 +98,20 @@ class Transformer(nn.Module):
         memory = self.encode(src, src_mask)
         mask = _needed(src_mask)
         x = self.embedding(tgt_in)
-        for layer in self.decoder:
-            x, _ = layer(x, layer.cross.keys_values(memory), memory_mask=mask)
+        for layer, seen in zip(self.decoder, self._cross(memory), strict=True):
+            x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
     def start(self, src: Tensor, src_mask: Tensor) -> TransformerState:
         """Run the encoder once; its keys and values serve every step."""
         memory = self.encode(src, src_mask)
-        seen = tuple(layer.cross.keys_values(memory) for layer in self.decoder)
-        return TransformerState(seen, padding_mask(src_mask), ())
+        return TransformerState(self._cross(memory), padding_mask(src_mask), ())
+
+    def _cross(self, memory: Tensor) -> tuple[KeyValue, ...]:
+        """The keys and values that each decoder layer makes of memory (B, S, D)."""
+        heads = (layer.cross for layer in self.decoder)
+        return tuple(each.keys_values(memory) for each in heads if isinstance(each, MultiHead))
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

@@ -36,7 +36,9 @@ def orthogonalise(matrices: Tensor, rounds: int = _ROUNDS) -> Tensor:
 class Muon(torch.optim.Optimizer):
     """Momentum, made orthogonal, for matrices; matrices of one shape are treated as one stack."""
 
-    def __init__(self, params: Iterable[Tensor], *, lr: float, momentum: float = 0.95, weight_decay: float = 0.0):
+    def __init__(
+        self, params: Iterable[Tensor], *, lr: float, momentum: float = 0.95, weight_decay: float = 0.0
+    ):
         super().__init__(list(params), {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()

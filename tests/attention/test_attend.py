@@ -27,10 +27,13 @@ def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) ->
         for h in range(q.shape[1]):
             for i in range(q.shape[2]):
                 seen = [j for j in range(k.shape[2]) if mask is None or bool(mask[b, h, i, j])]
-                scores = [scale * sum(float(x * y) for x, y in zip(q[b, h, i], k[b, h, j])) for j in seen]
+                scores = [
+                    scale * sum(float(x * y) for x, y in zip(q[b, h, i], k[b, h, j], strict=True))
+                    for j in seen
+                ]
                 top = max(scores, default=0.0)
                 powers = [math.exp(s - top) for s in scores]
-                for j, power in zip(seen, powers):
+                for j, power in zip(seen, powers, strict=True):
                     out[b, h, i] += power / sum(powers) * v[b, h, j]
     return out
 
@@ -48,9 +51,7 @@ def test_equals_a_naive_loop(qkv: tuple[Tensor, Tensor, Tensor], masked: bool, s
 
 
 @pytest.mark.parametrize("queries", [T, S])
-def test_fast_equals_readable_with_everything_on(
-    qkv: tuple[Tensor, Tensor, Tensor], queries: int
-) -> None:
+def test_fast_equals_readable_with_everything_on(qkv: tuple[Tensor, Tensor, Tensor], queries: int) -> None:
     _, k, v = qkv
     q, bias = torch.randn(B, H, queries, K), torch.randn(1, H, queries, S)
     mask = torch.tensor([[True] * S, [True] * 4 + [False] * 3])[:, None, None]
@@ -66,7 +67,7 @@ def test_gradients_of_the_fast_way_equal_the_readable_ones() -> None:
         parts = [torch.randn(1, 2, length, 4, requires_grad=True) for _ in range(3)]
         way(*parts, causal=True).square().sum().backward()
         grads.append([part.grad for part in parts])
-    for fast, readable in zip(*grads):
+    for fast, readable in zip(*grads, strict=True):
         torch.testing.assert_close(fast, readable, atol=1e-4, rtol=1e-4)
 
 

@@ -23,7 +23,7 @@ def test_equals_the_readable_twin(smoothing: float, rows: int, monkeypatch: pyte
         loss = way(hidden, weight, targets, smoothing)
         (loss / 7).backward()
         results.append((loss, hidden.grad, weight.grad))
-    for ours, theirs in zip(*results):
+    for ours, theirs in zip(*results, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
