@@ -74,4 +74,4 @@ class MultiHead(nn.Module):
         return out
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)  # (B, H, T, K)
+        return x.view(*x.shape[:2], self.n_heads, x.shape[2] // self.n_heads).transpose(1, 2)  # (B, H, T, K)
