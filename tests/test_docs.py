@@ -18,7 +18,7 @@ import pytest
 from regard.config import PRESETS, Config, known_keys, merge, preset
 from regard.errors import UsageError
 from regard.training.budget import DEFAULT_MINUTES
-from regard.training.prepare import SMALL_DATA, with_dropout
+from regard.training.prepare import with_dropout
 
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -116,8 +116,9 @@ def test_every_key_has_a_meaning():
 def test_what_a_run_chooses_by_itself_is_told():
     page = CONFIGURATION.read_text(encoding="utf-8")
     assert f"{DEFAULT_MINUTES:g} minutes" in page
-    little, much = (with_dropout(Config(), pairs).model.dropout for pairs in (SMALL_DATA - 1, SMALL_DATA))
-    assert f"{little:g} below {SMALL_DATA:,} pairs, else {much:g}" in page
+    shape = merge(Config(), {"model.vocab_size": 8000})
+    little, much = (with_dropout(shape, pairs).model.dropout for pairs in (29_000, 1_000_000))
+    assert f"{little:g} for 29,000 pairs and {much:g} for a million" in page
 
 
 def test_a_changed_default_is_noticed():

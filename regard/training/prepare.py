@@ -27,8 +27,6 @@ from regard.training.metrics import require_tensorboard
 from regard.training.progress import Silent
 from regard.training.validation import Validation
 
-SMALL_DATA = 200_000  # pairs; below, a model sees each pair so often that it needs more dropout
-
 Files = str | Path | Sequence[str | Path] | Corpus
 # What a model that is trained further brings with it; another shape would be another model.
 _INHERITED = ("model", "attention", "positions", "text", "decode")
@@ -116,10 +114,17 @@ def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:
 
 
 def with_dropout(config: Config, pairs: int) -> Config:
-    """The config with a dropout that suits the amount of data, where none was asked for."""
+    """The config with a dropout that suits the model and the data, where none was asked for.
+
+    0.1 · ∛(weights per pair / 20), between 0.05 and 0.4: the paper's 0.1 where the data are plenty, more
+    where a model could learn its pairs by heart.
+    """
     if config.model.dropout >= 0:
         return config
-    return merge(config, {"model.dropout": 0.25 if pairs < SMALL_DATA else 0.1})
+    with torch.device("meta"):
+        weights = sum(weight.numel() for weight in build(config).parameters())
+    dropout = 0.1 * (weights / max(1, pairs) / 20) ** (1 / 3)
+    return merge(config, {"model.dropout": round(min(0.4, max(0.05, dropout)), 2)})
 
 
 def data_for(
