@@ -1,10 +1,12 @@
-"""What a person reads beside the data: lines on stderr, tables and cards on stdout.
+"""What a person reads: lines on stderr, cards on stdout, and streams that survive their readers.
 
 rich is imported when something is drawn, not before: `--help` must not wait for it.
 """
 
+import io
+import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,3 +23,37 @@ def page() -> "Console | None":
 
     console = Console(highlight=False)
     return console if console.is_terminal else None
+
+
+class Unbroken:
+    """A stream that falls silent when its reader has gone: hours of training are not lost with `tee`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._fall_silent()
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._fall_silent()
+
+    def _fall_silent(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def steady_streams() -> None:
+    """No verb fails because of a narrow encoding on stdout, or because nobody reads its messages."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stderr is not None:
+        sys.stderr = cast(TextIO, Unbroken(sys.stderr))

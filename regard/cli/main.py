@@ -17,6 +17,7 @@ import typer
 
 from regard import __version__
 from regard.cli import check, demo, evaluate, show, train, translate
+from regard.cli.console import steady_streams
 from regard.errors import RegardError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -58,7 +59,7 @@ app.command()(show.show)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"regard {__version__}")
+        print(f"regard {__version__}", flush=True)
         raise typer.Exit
 
 
@@ -111,7 +112,7 @@ def _describe(error: OSError) -> str:
 
 def _end(message: str, code: int) -> int:
     """At most one line on stderr, and nothing more on stdout: what is still buffered could fail once more."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # stderr may be full, too
         if message:
             print(f"regard: {' '.join(message.splitlines())}", file=sys.stderr, flush=True)
     if sys.stdout is not None:
@@ -129,4 +130,5 @@ def _terminate(number: int, frame: object) -> NoReturn:
 def main() -> None:
     """The entry point of the command `regard`."""
     signal.signal(signal.SIGTERM, _terminate)
+    steady_streams()
     sys.exit(run(sys.argv[1:]))

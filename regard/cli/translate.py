@@ -40,7 +40,9 @@ class Options:
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
     n_best: Annotated[int, typer.Option(help="Translations of each line; more than 1 need --json.")] = 1
-    batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
+    batch_size: Annotated[
+        int, typer.Option(help="Lines translated together; 1 answers each line at once.")
+    ] = 32
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a line: text, score, truncated, n_best.")
     ] = False
@@ -106,14 +108,14 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
     from regard.training.device import pick_device
 
     translator = load(options.model, device=pick_device(options.device))
-    typed = is_standard(options.source) and sys.stdin.isatty()
+    waiting = options.batch_size == 1 or (is_standard(options.source) and sys.stdin.isatty())
     return translator.stream(
         lines,
         beam=options.beam,
         n_best=options.n_best,
         batch_size=options.batch_size,
         sampling=options.sampling(),
-        window=1 if typed else 0,  # a person waits for the answer to each line
+        window=1 if waiting else 0,  # somebody waits for the answer to each line
     )
 
 

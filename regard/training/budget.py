@@ -17,6 +17,7 @@ DEFAULT_MINUTES = 45.0  # the budget of a run that names no bound
 VALIDATIONS = 20  # in a run, where valid_every does not say
 VALIDATING_SHARE = 0.03  # of the time, at most, in a run bounded by minutes
 SAVES = 10  # at least, in a run bounded by minutes
+LAST_COSTS = 4  # times what the others do: it takes more sentences
 CLOSING_SHARE = 0.1  # of the minutes, at most, kept for the last validation and for saving
 
 
@@ -40,7 +41,13 @@ class Budget:
     def closing(self, state: State) -> float:
         """Seconds to keep for what comes after the last step: a validation, scoring and saving."""
         each = state.validating / max(1, state.validations)
-        return min(CLOSING_SHARE * self.seconds, 3.0 + 2.5 * each)
+        return min(CLOSING_SHARE * self.seconds, 3.0 + LAST_COSTS * each)
+
+    def may_be_thorough(self, state: State) -> bool:
+        """Whether the minutes leave room for the last validation to take more sentences."""
+        each = state.validating / max(1, state.validations)
+        known = state.validations > 0 and state.seconds + LAST_COSTS * each <= self.seconds
+        return not self.seconds or known
 
     def progress(self, state: State, batches: int, *, ahead: float = 0.0) -> float:
         """The share of the run that is done, 0 to 1, with `ahead` steps more than are done.

@@ -121,7 +121,8 @@ def validate(trainer: Trainer, state: State) -> bool:
         _measure(trainer, state, trainer.average.mean(), BLEU_PAIRS)
         _judge(trainer, state)
     if state.ended:
-        _measure(trainer, state, trainer.final_weights(), LOSS_PAIRS)
+        pairs = LOSS_PAIRS if trainer.budget.may_be_thorough(state) else BLEU_PAIRS
+        _measure(trainer, state, trainer.final_weights(), pairs)
     return state.validations > before
 
 
