@@ -28,8 +28,16 @@ def test_progress_by_minutes_counts_from_the_first_step_and_leaves_time_to_close
 def test_closing_time_follows_what_validating_costs_up_to_a_tenth() -> None:
     budget = Budget.of(TrainConfig(minutes=10))
     assert budget.closing(State()) == 3
-    assert budget.closing(State(validations=4, validating=16)) == 13
+    assert budget.closing(State(validations=4, validating=16)) == 19
     assert budget.closing(State(validations=1, validating=500)) == 60
+
+
+def test_the_last_validation_is_thorough_where_time_allows() -> None:
+    budget = Budget.of(TrainConfig(minutes=10))
+    assert budget.may_be_thorough(State(seconds=580, validations=4, validating=16))
+    assert not budget.may_be_thorough(State(seconds=590, validations=4, validating=16))
+    assert not budget.may_be_thorough(State(seconds=60))
+    assert Budget.of(TrainConfig(max_steps=5)).may_be_thorough(State(seconds=9))
 
 
 def test_a_budget_that_setting_up_has_used_is_over() -> None:
