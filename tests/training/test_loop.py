@@ -35,7 +35,7 @@ def kill_before(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 
 SETTINGS = {
-    "adam": {},
+    "adam": {"train__optimizer": "adam"},
     "accumulated": {"train__accumulate": 3, "train__average": "last", "train__average_span": 0.5},
     "muon": {"train__optimizer": "muon", "train__average": "none", "train__patience": 9},
     "epochs": {
