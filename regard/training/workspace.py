@@ -131,7 +131,8 @@ def prepare(folder: Path, wanted: Run, *, fresh: bool) -> Run:
     if something and words and not fresh:
         more = f" and {len(words) - 3} more" if len(words) > 3 else ""
         raise UsageError(
-            f"{folder} holds another run: {'; '.join(words[:3])}{more}; use --fresh to start over, or --from to train further"
+            f"{folder} holds another run: {'; '.join(words[:3])}{more}; "
+            "use --fresh to start over, or --from to train it further in another folder"
         )
     if held is not None and not words and not fresh:
         return held
