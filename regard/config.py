@@ -187,8 +187,6 @@ class Config:
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {
         "model.d_model": 128,
-        "model.encoder_layers": 2,
-        "model.decoder_layers": 2,
         "model.d_ff": 512,
         "train.batch_tokens": 2048,
     },

@@ -87,7 +87,10 @@ class Options:
         ),
     ] = None
     preset: Annotated[
-        str | None, typer.Option(help="tiny, small, base (the paper's) or deep.", show_default="small")
+        str | None,
+        typer.Option(
+            help="tiny, small, base (the paper's) or deep.", show_default="small; tiny below 30 minutes"
+        ),
     ] = None
     config: Annotated[
         Path | None, typer.Option(metavar="F.toml", readable=False, help="A TOML file of settings.")
@@ -106,34 +109,40 @@ class Options:
     ] = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
-    def settings(self) -> dict[str, Any]:
-        """The dotted overrides: the preset, the config file, then --set and --minutes."""
-        from regard.config import parse_set, preset, read_toml
+    def changes(self) -> dict[str, Any]:
+        """What --set and --minutes lay over the preset and the config file."""
+        from regard.config import parse_set
 
-        settings = dict(preset(self.preset)) if self.preset else {}
-        settings |= read_toml(self.config) if self.config else {}
-        settings |= dict(parse_set(text) for text in self.overrides or ())
-        return settings if self.minutes is None else settings | {"train.minutes": self.minutes}
+        changes = dict(parse_set(text) for text in self.overrides or ())
+        return changes if self.minutes is None else changes | {"train.minutes": self.minutes}
+
+    def check(self) -> None:
+        """Refuse a slip of the pen before torch is loaded."""
+        from regard.config import Config, merge, preset, read_toml
+
+        asked = dict(preset(self.preset)) if self.preset else {}
+        asked |= read_toml(self.config) if self.config else {}
+        if self.start_from is None:
+            merge(Config(), asked | self.changes())
 
 
 @takes(Options)
 def train(options: Options) -> None:
     """Train a translator on pairs of lines. Run again, it goes on where it stopped."""
     from regard.cli.files import corpus_of
-    from regard.config import Config, merge
 
     corpus = corpus_of(options.files)
     valid = corpus_of(options.valid) if options.valid else None
-    settings = options.settings()
-    if options.start_from is None:
-        merge(Config(), settings)  # a slip of the pen is answered before torch has been loaded
+    options.check()
     from regard.training.run import train as run
 
     run(
         corpus,
         out=options.output,
         valid=valid,
-        overrides=settings,
+        preset=options.preset,
+        config_file=options.config,
+        overrides=options.changes(),
         start_from=options.start_from,
         fresh=options.fresh,
         device=options.device,

@@ -5,6 +5,7 @@ x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ.
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -17,7 +18,7 @@ class Embedding(nn.Module):
 
     def __init__(self, vocab_size: int, d_model: int, *, positions: Positions, dropout: float = 0.0) -> None:
         super().__init__()
-        self.weight = nn.Parameter(nn.init.normal_(nn.Linear(d_model, vocab_size).weight, std=d_model**-0.5))
+        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
         self.positions = positions
         self.scale = math.sqrt(d_model)
         self.dropout = dropout

@@ -27,6 +27,8 @@ from regard.training.metrics import require_tensorboard
 from regard.training.progress import Silent
 from regard.training.validation import Validation
 
+SHORT_MINUTES = 30.0  # below, a run without a preset trains the tiny one
+
 Files = str | Path | Sequence[str | Path] | Corpus
 # What a model that is trained further brings with it; another shape would be another model.
 _INHERITED = ("model", "attention", "positions", "text", "decode")
@@ -61,8 +63,10 @@ def settle(
     preset_name: str | None, file: Path | None, overrides: Mapping[str, Any] | None, base: Config | None
 ) -> Config:
     """The config: defaults or the base model's, then preset, file and overrides; its bounds made known."""
-    asked = preset(preset_name) if preset_name else {}
-    asked = asked | (read_toml(file) if file else {}) | dict(overrides or {})
+    asked = (read_toml(file) if file else {}) | dict(overrides or {})
+    if preset_name is None and base is None:
+        preset_name = _fitting_preset(asked)
+    asked = (preset(preset_name) if preset_name else {}) | asked
     config = Config()
     if base is not None:
         config = replace(config, **{name: getattr(base, name) for name in _INHERITED})
@@ -78,6 +82,12 @@ def settle(
     if config.train.tensorboard:
         require_tensorboard()
     return config
+
+
+def _fitting_preset(asked: Mapping[str, Any]) -> str:
+    """The preset that a time budget can fill: a small model learns more in a short time than a larger one."""
+    minutes = asked.get("train.minutes", DEFAULT_MINUTES)
+    return "tiny" if isinstance(minutes, int | float) and 0 < minutes < SHORT_MINUTES else "small"
 
 
 def _refuse_other_shape(asked: Mapping[str, Any], base: Config) -> None:

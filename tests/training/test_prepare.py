@@ -62,7 +62,8 @@ def test_the_vocabulary_fits_the_tokenizer(toy: Any) -> None:
 
 
 def test_little_data_gets_more_dropout_unless_it_was_asked_for() -> None:
-    few, many = with_dropout(Config(), 1000), with_dropout(Config(), 10_000_000)
+    shape = merge(Config(), {"model.vocab_size": 500})
+    few, many = with_dropout(shape, 1000), with_dropout(shape, 10_000_000)
     assert few.model.dropout > many.model.dropout > 0
     assert with_dropout(merge(Config(), {"model.dropout": 0.0}), 1000).model.dropout == 0
 
@@ -72,3 +73,11 @@ def test_the_same_seed_makes_the_same_model(toy: Any) -> None:
     other = model_for(toy.config(train__seed=2), None)
     assert all(map(torch.equal, first.parameters(), second.parameters()))
     assert not all(map(torch.equal, first.parameters(), other.parameters()))
+
+
+@pytest.mark.parametrize(("minutes", "width"), [(None, 256), (15.0, 128), (30.0, 256)])
+def test_a_short_budget_gets_a_model_that_it_can_fill(minutes: float | None, width: int) -> None:
+    asked = {} if minutes is None else {"train.minutes": minutes}
+    assert settle(None, None, asked, None).model.d_model == width
+    assert settle("base", None, asked, None).model.d_model == 512
+    assert settle(None, None, asked | {"model.d_model": 64}, None).model.d_model == 64
