@@ -40,7 +40,7 @@ def command(*arguments: object) -> list[str]:
 
 def call(*arguments: object, **options: Any) -> subprocess.CompletedProcess[Any]:
     """Run `regard` with these arguments and wait for it; `options` are those of subprocess.run."""
-    given: dict[str, Any] = {"text": True, "capture_output": True, "env": environment(), "timeout": 300}
+    given: dict[str, Any] = {"text": True, "capture_output": True, "env": environment(), "timeout": 900}
     if "input" not in options and "stdin" not in options:
         given["stdin"] = subprocess.DEVNULL
     if "stdout" in options:
