@@ -140,18 +140,19 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--way")
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
+    parser.add_argument("--way", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.way:
         print(measure(options.way, options.data, options.folder, options.seed))
         return
-    rates: dict[str, list[float]] = {way: [] for way in WAYS}
+    rates: dict[str, list[float]] = {way: [] for way in options.ways}
     with tempfile.TemporaryDirectory() as folder:
         prepare(options.data, Path(folder))
         for seed in range(options.rounds):
-            for way in WAYS:
+            for way in options.ways:
                 command = [sys.executable, __file__, str(options.data), "--way", way]
                 command += ["--folder", folder, "--seed", str(seed)]
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
