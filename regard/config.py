@@ -250,7 +250,8 @@ def _fit(key: str, value: Any, wanted: type) -> Any:
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not wanted:
-        raise UsageError(f"{key} takes a {wanted.__name__}, not {type(value).__name__} ({value!r})")
+        names = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
+        raise UsageError(f"{key} takes {names[wanted.__name__]}, not {value!r}")
     return value
 
 

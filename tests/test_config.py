@@ -63,13 +63,13 @@ def test_an_unknown_key_is_refused_with_the_nearest(key, near):
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("model.d_model", "wide", "model.d_model takes an? int, not str"),
-        ("model.d_model", 256.0, "model.d_model takes an? int, not float"),
-        ("model.d_model", True, "model.d_model takes an? int, not bool"),
-        ("train.lr", True, "train.lr takes a float, not bool"),
-        ("train.tensorboard", 1, "train.tensorboard takes a bool, not int"),
-        ("model.norm", 3, "model.norm takes a str, not int"),
-        ("train.lr", [1.0], "train.lr takes a float, not list"),
+        ("model.d_model", "wide", "model.d_model takes a whole number, not 'wide'"),
+        ("model.d_model", 256.0, "model.d_model takes a whole number, not 256.0"),
+        ("model.d_model", True, "model.d_model takes a whole number, not True"),
+        ("train.lr", True, "train.lr takes a number, not True"),
+        ("train.tensorboard", 1, "train.tensorboard takes true or false, not 1"),
+        ("model.norm", 3, "model.norm takes a word, not 3"),
+        ("train.lr", [1.0], "train.lr takes a number, not \\[1.0\\]"),
     ],
 )
 def test_a_wrong_type_is_refused(key, value, message):

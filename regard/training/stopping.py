@@ -1,14 +1,18 @@
 """Ctrl-C and SIGTERM: a polite request first, an order the second time.
 
 The first signal is remembered; the loop finishes its step, saves and leaves with `Stopped`. A second
-one is obeyed at once; the checkpoint before is then what the run goes on from.
+one is obeyed at once; the checkpoint before is then what the run goes on from. An echo of the first does
+not count: `timeout` signals the process and then its group, a terminal the whole group.
 """
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+ECHO = 1.0  # seconds
 
 
 class Stopped(KeyboardInterrupt):
@@ -24,11 +28,13 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal = 0
+        self.came = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self.signal:
+        if not self.signal:
+            self.signal, self.came = number, time.monotonic()
+        elif time.monotonic() - self.came > ECHO:
             raise Stopped(number, "stopped at once; what was saved before is intact")
-        self.signal = number
 
 
 @contextmanager

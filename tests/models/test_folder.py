@@ -140,11 +140,11 @@ def test_generation_json_is_for_people_to_edit(saved: Path, config: Config) -> N
     ("text", "words"),
     [
         ('{"beams": 3}', "unknown config key decode.beams; did you mean decode.beam?"),
-        ('{"beam": "3"}', "decode.beam takes a int, not str"),
-        ('{"beam": true}', "decode.beam takes a int, not bool"),
+        ('{"beam": "3"}', "decode.beam takes a whole number, not '3'"),
+        ('{"beam": true}', "decode.beam takes a whole number, not True"),
         ('{"beam": 0}', "decode.beam (0) must be between"),
         ('{"max_ratio": NaN}', "decode.max_ratio (nan) must be between"),
-        ('{"beam": {"a": 1}}', "decode.beam takes a int, not dict"),
+        ('{"beam": {"a": 1}}', "decode.beam takes a whole number, not"),
         ("[1]", "holds a list"),
         ('{"beam": 3', "is no JSON"),
         ("", "is no JSON"),
@@ -224,7 +224,7 @@ def same_json(one: bytes, other: bytes) -> bool:
 
 def test_a_config_edited_by_hand_is_refused_with_the_right_place_to_edit(saved: Path) -> None:
     path = saved / "config.json"
-    path.write_text(path.read_text().replace('"dropout": 0.1', '"dropout": 0.2'))
+    path.write_text(path.read_text().replace('"norm": "pre"', '"norm": "post"'))
     message = refused(saved)
     assert "damaged or was edited" in message
     assert "generation.json" in message
