@@ -59,7 +59,7 @@ def test_tsv_gzip_lists_windows_line_ends_and_settings_in_order(tmp_path: Path, 
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["train"]["max_steps"], config["train"]["seed"]) == (5, 11)
     assert (config["model"]["d_model"], config["model"]["d_ff"]) == (16, 32)
-    assert config["model"]["encoder_layers"] == 2, "the preset's"
+    assert config["train"]["batch_tokens"] == 2048, "the preset's"
 
 
 def test_lists_with_commas_are_one_corpus(tmp_path: Path, regard: Run):
