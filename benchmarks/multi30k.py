@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--pair", default="en-de")
     parser.add_argument("--set", action="append", default=[])
     run = train_and_score(parser.parse_args())
+    RESULTS.mkdir(exist_ok=True)
     with RUNS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(run) + "\n")
     runs = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
