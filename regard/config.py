@@ -156,7 +156,7 @@ class DecodeConfig:
     """How translations are searched for; kept in the folder's generation.json."""
 
     beam: int = 5
-    length_penalty: float = 1.0  # a hypothesis scores log p / length ** penalty
+    length_penalty: float = 1.4  # a hypothesis scores log p / length ** penalty
     max_ratio: float = 2.0  # longest output: max_extra + max_ratio * source length
     max_extra: int = 32
     min_ratio: float = 0.0
