@@ -41,8 +41,9 @@ def commit() -> str:
 
 
 def command() -> str:
-    """The command line, with the script's name alone."""
-    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+    """The command line, with the names of absolute paths alone: where they lie is this machine's affair."""
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
 
 
 def write_report(name: str, title: str, header: list[str], rows: list[list[str]], note: str = "") -> Path:

@@ -89,7 +89,7 @@ class Options:
     preset: Annotated[
         str | None,
         typer.Option(
-            help="tiny, small, base (the paper's) or deep.", show_default="small; tiny below 30 minutes"
+            help="tiny, small, base (the paper's) or deep.", show_default="tiny below two hours, else small"
         ),
     ] = None
     config: Annotated[

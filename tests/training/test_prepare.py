@@ -75,7 +75,7 @@ def test_the_same_seed_makes_the_same_model(toy: Any) -> None:
     assert not all(map(torch.equal, first.parameters(), other.parameters()))
 
 
-@pytest.mark.parametrize(("minutes", "width"), [(None, 256), (15.0, 128), (30.0, 256)])
+@pytest.mark.parametrize(("minutes", "width"), [(None, 128), (15.0, 128), (120.0, 256)])
 def test_a_short_budget_gets_a_model_that_it_can_fill(minutes: float | None, width: int) -> None:
     asked = {} if minutes is None else {"train.minutes": minutes}
     assert settle(None, None, asked, None).model.d_model == width
