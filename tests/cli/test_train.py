@@ -121,7 +121,7 @@ def test_bad_files(tmp_path: Path, regard: Run, subtests: pytest.Subtests):
     ("flags", "named"),
     [
         (["--set", "model.d_modle=64"], ["model.d_modle", "model.d_model?"]),
-        (["--set", "model.d_model=wide"], ["model.d_model", "int", "wide"]),
+        (["--set", "model.d_model=wide"], ["model.d_model", "whole number", "wide"]),
         (
             ["--set", "model.n_heads=6", "--set", "model.d_model=512"],
             ["n_heads (6) must divide d_model (512)"],
@@ -263,8 +263,8 @@ def test_valid_takes_one_file_or_two(given: str, expected: str):
 
 def test_later_settings_win():
     options = Options([Path("a")], Path("o"), overrides=["train.minutes=3", "train.minutes=4"])
-    assert options.settings() == {"train.minutes": 4}
+    assert options.changes() == {"train.minutes": 4}
     options = Options([Path("a")], Path("o"), overrides=["train.minutes=3"], minutes=5.0)
-    assert options.settings() == {"train.minutes": 5.0}
+    assert options.changes() == {"train.minutes": 5.0}
     with pytest.raises(UsageError, match="KEY=VALUE"):
-        Options([Path("a")], Path("o"), overrides=["nonsense"]).settings()
+        Options([Path("a")], Path("o"), overrides=["nonsense"]).changes()
