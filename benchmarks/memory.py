@@ -37,6 +37,7 @@ def peak(corpus: Path, out: Path) -> tuple[float, float]:
     """Peak resident memory in MB and seconds of one training command."""
     steps = ["--set", f"train.max_steps={STEPS}", "--set", "text.vocab_size=1500"]
     command = [sys.executable, "-m", "regard", "train", str(corpus), "-o", str(out), *steps]
+    command += ["--preset", "small"]
     start = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, usage = os.wait4(process.pid, 0)

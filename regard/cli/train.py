@@ -89,7 +89,7 @@ class Options:
     preset: Annotated[
         str | None,
         typer.Option(
-            help="tiny, small, base (the paper's) or deep.", show_default="tiny below two hours, else small"
+            help="tiny, small, base (the paper's) or deep.", show_default="tiny; small from two hours on"
         ),
     ] = None
     config: Annotated[

@@ -27,7 +27,7 @@ from regard.training.metrics import require_tensorboard
 from regard.training.progress import Silent
 from regard.training.validation import Validation
 
-SHORT_MINUTES = 120.0  # below, a run without a preset trains the tiny one
+SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
 
 Files = str | Path | Sequence[str | Path] | Corpus
 # What a model that is trained further brings with it; another shape would be another model.
