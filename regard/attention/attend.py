@@ -13,8 +13,8 @@ from regard.attention.dropout import dropout as drop
 from regard.attention.masks import causal_mask, join
 from regard.attention.score import Dot, Score
 
-# Up to this many scores a head, batched products beat SDPA's CPU kernel when gradients are needed:
-# its backward pass is slow for short sequences (benchmarks/results/training_speed.md).
+# Up to this many scores a head, batched products are taken instead of SDPA's CPU kernel when gradients
+# are needed: its backward pass is slow for short sequences.
 SHORT = 128 * 128
 
 
