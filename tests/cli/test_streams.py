@@ -49,7 +49,7 @@ def test_a_pipe_with_a_name_can_be_read(tmp_path: Path):
     [
         (b"a\n\xffb\n", r"in line 2: byte 1 \(0xff\) is not UTF-8"),
         (b"a\nb\0\n", "in line 2: holds a NUL"),
-        (gzip.compress(b"a\n" * 99)[:-9], "in is a truncated or damaged gzip"),
+        (gzip.compress(b"a\n" * 99, mtime=0)[:-9], "in is a truncated or damaged gzip"),
     ],
 )
 def test_what_is_no_text(raw: bytes, message: str, tmp_path: Path):

@@ -46,7 +46,7 @@ def test_the_same_command_on_a_finished_run_does_nothing(model: Path, letter_fil
 def test_tsv_gzip_lists_windows_line_ends_and_settings_in_order(tmp_path: Path, regard: Run):
     src, tgt = letters(120)
     table = "\ufeff" + "".join(f"{a}\t{b}\r\n" for a, b in zip(src, tgt, strict=True)) + "\t\r\n"
-    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(table.encode()))
+    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(table.encode(), mtime=0))
     write_lines(tmp_path / "more,pairs.tsv", [f"{a}\t{b}" for a, b in zip(*letters(40, seed=2), strict=True)])
     (tmp_path / "settings.toml").write_text("[train]\nmax_steps = 5\nseed = 7\n[model]\nd_ff = 32\n")
     done = regard(
@@ -94,7 +94,7 @@ def _bad_files(folder: Path) -> dict[str, tuple[list[Path], list[str]]]:
     empty.touch()
     (folder / "latin").write_bytes(b"A\n\xfcber\nC\n")
     (folder / "zero").write_bytes(b"A\nB\nC\0\n")
-    (folder / "cut.gz").write_bytes(gzip.compress(b"A\nB\nC\n")[:-9])
+    (folder / "cut.gz").write_bytes(gzip.compress(b"A\nB\nC\n", mtime=0)[:-9])
     (folder / "odd.tsv").write_text("a\tb\nc\n")
     return {
         "missing": ([good, folder / "nowhere"], ["nowhere", "does not exist"]),

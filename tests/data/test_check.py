@@ -155,7 +155,7 @@ def test_missing_and_truncated_files_cannot_be_checked(tmp_path: Path, encoder: 
     path = tmp_path / "a.tsv"
     with pytest.raises(DataError, match="does not exist"):
         check(Corpus.of([path]), tokenizer=encoder)
-    path.write_bytes(gzip.compress(b"one\teins\n" * 1000)[:-9])
+    path.write_bytes(gzip.compress(b"one\teins\n" * 1000, mtime=0)[:-9])
     with pytest.raises(DataError, match="truncated or damaged gzip"):
         check(Corpus.of([path]), tokenizer=encoder)
 
