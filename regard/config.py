@@ -36,6 +36,7 @@ class ModelConfig:
     kind: str = "transformer"
     d_model: int = 256
     n_heads: int = 4
+    kv_heads: int = 0  # heads of keys and values, shared by groups of heads; 0: as many as n_heads
     encoder_layers: int = 3
     decoder_layers: int = 3
     d_ff: int = 1024
@@ -56,6 +57,11 @@ class ModelConfig:
         _rule(
             self.d_model % self.n_heads == 0,
             f"n_heads ({self.n_heads}) must divide d_model ({self.d_model})",
+        )
+        _between("model.kv_heads", self.kv_heads, 0, 65536)
+        _rule(
+            self.kv_heads == 0 or self.n_heads % self.kv_heads == 0,
+            f"kv_heads ({self.kv_heads}) must divide n_heads ({self.n_heads})",
         )
 
 

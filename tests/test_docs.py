@@ -23,7 +23,10 @@ from regard.training.prepare import with_dropout
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 # From the first room a sentence enters to the last; a room may use those before it.
-ROOMS = ("errors", "config", "text", "data", "attention", "layers", "models", "decoding", "training", "cli")
+ROOMS = (
+    *("errors", "config", "text", "data", "attention", "layers", "models", "decoding", "training"),
+    *("engine", "interop", "look", "compare", "serving", "cli"),
+)
 UNWRITTEN = "(to be written)"
 
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

@@ -4,5 +4,6 @@ from regard.attention.attend import attend, attend_readable, weigh
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
 from regard.attention.record import Tape, record
+from regard.attention.switch import heads_off
 
-__all__ = ["KeyValue", "MultiHead", "Tape", "attend", "attend_readable", "record", "weigh"]
+__all__ = ["KeyValue", "MultiHead", "Tape", "attend", "attend_readable", "heads_off", "record", "weigh"]

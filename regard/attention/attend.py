@@ -81,14 +81,12 @@ def attend(
     >>> attend(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2), v).item()
     2.0
     """
-    scale = q.shape[-1] ** -0.5 if score is None else score.scale
     short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    if scale is None or (short and gradients):
+    factors = None if short and gradients else (score or Dot(q.shape[-1] ** -0.5)).factors(q, k)
+    if factors is None:
         return attend_readable(q, k, v, mask=mask, causal=causal, bias=bias, score=score, dropout=dropout)[0]
-    return _sdpa(
-        q, k, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, scale=scale, dropout=dropout
-    )
+    return _sdpa(*factors, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, dropout=dropout)
 
 
 def _as_sdpa_mask(
@@ -102,12 +100,10 @@ def _as_sdpa_mask(
     return bias if mask is None else bias.masked_fill(~mask, float("-inf"))
 
 
-def _sdpa(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, causal: bool, scale: float, dropout: float
-) -> Tensor:
+def _sdpa(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, causal: bool, dropout: float) -> Tensor:
     """torch's fused attention, with zeros where a query may see nothing."""
     out = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None, scale=scale
+        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None, scale=1.0
     )
     if mask is None:
         return out

@@ -8,20 +8,28 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeyValue:
-    """Keys and values of all heads, both (B, H, S, K)."""
+    """Keys and values of all heads, both (B, H, S, K), of the places from `start` on."""
 
     k: Tensor
     v: Tensor
+    start: int = 0  # places before the first one held, which nobody looks at any more
 
     @property
     def length(self) -> int:
-        """S, the number of positions held."""
+        """S, the number of places held."""
         return self.k.shape[-2]
 
-    def append(self, new: "KeyValue") -> "KeyValue":
-        """These positions followed by the new ones."""
-        return KeyValue(torch.cat([self.k, new.k], -2), torch.cat([self.v, new.v], -2))
+    @property
+    def end(self) -> int:
+        """The place that comes next."""
+        return self.start + self.length
+
+    def append(self, new: "KeyValue", keep: int | None = None) -> "KeyValue":
+        """These places followed by the new ones; of all the last `keep`, None: all."""
+        k, v = torch.cat([self.k, new.k], -2), torch.cat([self.v, new.v], -2)
+        drop = 0 if keep is None else max(0, k.shape[-2] - keep)
+        return KeyValue(k[..., drop:, :], v[..., drop:, :], self.start + drop)
 
     def select(self, rows: Tensor) -> "KeyValue":
         """The given rows of the batch, in that order."""
-        return KeyValue(self.k.index_select(0, rows), self.v.index_select(0, rows))
+        return KeyValue(self.k.index_select(0, rows), self.v.index_select(0, rows), self.start)

@@ -1,23 +1,23 @@
 """Multi-head attention: head_i = attend(x W_i^Q, m W_i^K, m W_i^V), joined, then W^O.
 
 One module serves self-, masked and cross-attention: the caller hands in the keys and values, so
-an encoder's are computed once and a decoder's are cached (Vaswani et al. 2017, 3.2.2).
+an encoder's are computed once and a decoder's are cached (Vaswani et al. 2017, 3.2.2). With fewer
+key/value heads than heads, groups of heads share them (multi-query: Shazeer 2019; grouped: Ainslie
+et al. 2023).
 """
 
-from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from regard.attention.attend import attend, attend_readable
 from regard.attention.cache import KeyValue
+from regard.attention.kernel import Kernel
 from regard.attention.positions import Positions
 from regard.attention.record import running_tape
 from regard.attention.score import build_score
+from regard.attention.switch import off
 from regard.errors import UsageError
-
-# What answers `attention.kind`: kernels of one signature, that of `attend`.
-KERNELS: dict[str, Callable[..., Tensor]] = {"full": attend}
 
 
 class MultiHead(nn.Module):
@@ -28,8 +28,9 @@ class MultiHead(nn.Module):
         d_model: int,
         n_heads: int,
         *,
+        kv_heads: int = 0,
         name: str = "attention",
-        kind: str = "full",
+        kernel: Kernel | None = None,
         score: str = "scaled-dot",
         dropout: float = 0.0,
         positions: Positions | None = None,
@@ -37,41 +38,67 @@ class MultiHead(nn.Module):
         super().__init__()
         if d_model % n_heads:
             raise UsageError(f"n_heads ({n_heads}) must divide d_model ({d_model})")
+        self.kv_heads = kv_heads or n_heads
+        if n_heads % self.kv_heads:
+            raise UsageError(f"kv_heads ({kv_heads}) must divide n_heads ({n_heads})")
         self.name, self.n_heads, self.dropout = name, n_heads, dropout
-        self.kernel = KERNELS[kind]
-        self.score = build_score(score, d_model // n_heads)
+        d_head = d_model // n_heads
+        self.kernel = kernel or Kernel()
+        self.score = build_score(score, n_heads, d_head)
         self.positions = positions or Positions()
         self.query = nn.Linear(d_model, d_model)
-        self.key_value = nn.Linear(d_model, 2 * d_model)
+        self.key_value = nn.Linear(d_model, 2 * self.kv_heads * d_head)
         self.out = nn.Linear(d_model, d_model)
 
-    def keys_values(self, memory: Tensor) -> KeyValue:
-        """Keys and values of `memory` (B, S, D) for every head."""
+    def keys_values(self, memory: Tensor, offset: int = 0) -> KeyValue:
+        """Keys and values of `memory` (B, S, D), whose first place is `offset`, for every head."""
         k, v = self.key_value(memory).chunk(2, -1)  # (B, S, D) each
-        return KeyValue(self._split(k), self._split(v))
+        k = self.positions.turn(_split(k, self.kv_heads), offset)
+        return KeyValue(k, _split(v, self.kv_heads), offset)
 
     def forward(
         self, x: Tensor, seen: KeyValue, *, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
-        """x (B, T, D) looks at what is `seen`: (B, T, D)."""
-        q = self._split(self.query(x))  # (B, H, T, K)
-        bias = self.positions.bias(q, seen.length, seen.length - x.shape[1] if causal else 0)
+        """x (B, T, D) looks at what is `seen`: (B, T, D). With `causal`, x is the last of what is seen."""
+        length = x.shape[1]
+        first = seen.length - length if causal else 0  # the place of x among the keys
+        q = self.positions.turn(_split(self.query(x), self.n_heads), seen.start + first)  # (B, H, T, K)
+        k, v = self._shared(seen.k), self._shared(seen.v)
         options: dict[str, Any] = {
             "mask": mask,
-            "causal": causal and x.shape[1] > 1,
-            "bias": bias,
+            "causal": causal and length > 1,
+            "bias": self.positions.bias(q, seen.length, first),
             "score": self.score,
             "dropout": self.dropout if self.training else 0.0,
         }
         tape = running_tape()
-        if tape is None:
-            gathered = self.kernel(q, seen.k, seen.v, **options)
+        if tape is None and not self.positions.needs_weights:
+            gathered = self.kernel(q, k, v, **options)
         else:
-            gathered, weights = attend_readable(q, seen.k, seen.v, **options)
-            tape.add(self.name, weights)
-        joined = gathered.transpose(1, 2).flatten(2)  # (B, T, D)
+            gathered, weights = self.kernel.show(q, k, v, **options)
+            more = self.positions.gather(weights, first)
+            gathered = gathered if more is None else gathered + more
+            if tape is not None:
+                tape.add(self.name, weights)
+        joined = self._silenced(gathered).transpose(1, 2).flatten(2)  # (B, T, D)
         out: Tensor = self.out(joined)
         return out
 
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.n_heads, x.shape[2] // self.n_heads).transpose(1, 2)  # (B, H, T, K)
+    def _shared(self, x: Tensor) -> Tensor:
+        """Keys or values as every head sees them: (B, H, S, K)."""
+        return x if self.kv_heads == self.n_heads else x.repeat_interleave(self.n_heads // self.kv_heads, 1)
+
+    def _silenced(self, gathered: Tensor) -> Tensor:
+        """What the heads gathered (B, H, T, K), with nothing from those that are switched off."""
+        silent = off(self.name)
+        if not silent:
+            return gathered
+        wrong = max(silent) if max(silent) >= self.n_heads else min(silent)
+        if not 0 <= wrong < self.n_heads:
+            raise UsageError(f"{self.name} has heads 0 to {self.n_heads - 1}, there is no head {wrong}")
+        on = torch.tensor([head not in silent for head in range(self.n_heads)], device=gathered.device)
+        return gathered.masked_fill(~on[:, None, None], 0.0)
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    return x.view(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2)  # (B, heads, T, K)

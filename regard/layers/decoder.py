@@ -36,8 +36,8 @@ class DecoderLayer(nn.Module):
         seen: list[KeyValue] = []
 
         def look_back(y: Tensor) -> Tensor:
-            own = self.attention.keys_values(y)
-            seen.append(own if past is None else past.append(own))
+            own = self.attention.keys_values(y, 0 if past is None else past.end)
+            seen.append(own if past is None else past.append(own, self.attention.kernel.keep))
             out: Tensor = self.attention(y, seen[0], causal=True)
             return out
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
+from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions
 from regard.config import Config
@@ -27,7 +28,7 @@ class TransformerState:
     @property
     def length(self) -> int:
         """Tokens read so far."""
-        return self.past[0].length if self.past else 0
+        return self.past[0].end if self.past else 0
 
     def select(self, rows: Tensor) -> "TransformerState":
         """The given rows, in that order; rows may be repeated or dropped."""
@@ -51,7 +52,7 @@ class Transformer(nn.Module):
         )
         self.encoder = nn.ModuleList(
             EncoderLayer(
-                _heads(config, f"encoder.{i}.self", positions),
+                _heads(config, f"encoder.{i}.self", "encoder", positions),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -61,8 +62,8 @@ class Transformer(nn.Module):
         )
         self.decoder = nn.ModuleList(
             DecoderLayer(
-                _heads(config, f"decoder.{i}.self", positions),
-                _heads(config, f"decoder.{i}.cross", Positions()),
+                _heads(config, f"decoder.{i}.self", "decoder", positions),
+                _heads(config, f"decoder.{i}.cross", "cross", Positions()),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -134,12 +135,13 @@ def _needed(src_mask: Tensor) -> Tensor | None:
     return None if bool(src_mask.all()) else padding_mask(src_mask)
 
 
-def _heads(config: Config, name: str, positions: Positions) -> MultiHead:
+def _heads(config: Config, name: str, role: str, positions: Positions) -> MultiHead:
     return MultiHead(
         config.model.d_model,
         config.model.n_heads,
+        kv_heads=config.model.kv_heads,
         name=name,
-        kind=config.attention.kind,
+        kernel=build_kernel(config.attention, role),
         score=config.attention.score,
         dropout=config.attention.dropout,
         positions=positions,
