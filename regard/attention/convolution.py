@@ -39,7 +39,8 @@ class PixelAttention(nn.Module):
         scores, inside = self.scores(rows, columns)
         patch = attend(blank, blank, v, bias=scores, mask=inside)  # (B, H, T, C)
         joined = patch.transpose(1, 2).reshape(batch, rows * columns, heads * channels)  # (B, T, H·C)
-        return nn.functional.linear(joined, self.out, self.out_bias).mT.unflatten(2, (rows, columns))
+        found: Tensor = nn.functional.linear(joined, self.out, self.out_bias)  # (B, T, C_out)
+        return found.mT.reshape(batch, -1, rows, columns)
 
     def scores(self, rows: int, columns: int) -> tuple[Tensor, Tensor]:
         """−α|δ − Δ|² for every head and pair of pixels, (1, H, T, T), and which may be seen, (1, H, T, T).
