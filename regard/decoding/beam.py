@@ -1,15 +1,15 @@
 """Beam search: the best few beginnings of each sentence side by side, instead of the best one.
 
-    score = log p / length ** penalty
+    score = log p / length ** penalty, the end not counted
 
-Each sentence has `beam` places. At every step the likeliest continuations of its beginnings fill them; one
-that ends is put aside and keeps its place, so the search narrows as outputs are found (first come, first
-served: Kasai et al. 2022, section 2) and with a beam of one it is greedy search. A sentence is done
-when all its places hold outputs, or when no beginning can beat the worst of the n best found: log p only
-falls and an output has at most `most` tokens, so log p / most ** penalty is the highest score within reach.
+Each sentence has `beam` places. At every step its beginnings are continued in the 2 · beam likeliest ways.
+Those of the first `beam` that end become outputs; the likeliest others, ended ones left out, fill the places
+again. A sentence is done with `beam` outputs, or at its longest length. Without a length penalty nothing can
+beat a beginning that was the likeliest when it ended, so that `n_best` outputs are enough from then on. This
+is the search of CTranslate2, so that an exported model says what ours says; one place is greedy search.
 
-One step: `_candidates` -> `_put_aside` -> `_hopeless` -> the rows that go on. Rows are beginnings, not
-places: what is done costs nothing more.
+One step: `_candidates` -> `_put_aside` -> the rows that go on. Rows are beginnings, not places: what is
+done costs nothing more.
 """
 
 from dataclasses import dataclass
@@ -35,38 +35,49 @@ class Beginnings:
     ids: Tensor  # (R, T) begin, then what was written
     total: Tensor  # (R,) log p
 
-    def select(self, rows: Tensor) -> "Beginnings":
-        """The given rows, in that order."""
+    def select(self, where: Tensor) -> "Beginnings":
+        """The rows where (R,) is True."""
+        rows = where.nonzero()[:, 0]
         return Beginnings(self.sentence[rows], self.parent[rows], self.ids[rows], self.total[rows])
+
+    def place(self) -> Tensor:
+        """(R,) how many rows of its own sentence come before each."""
+        first = torch.searchsorted(self.sentence, self.sentence)
+        return torch.arange(len(first), device=first.device) - first
 
 
 class Found:
-    """The outputs of each sentence so far, and what they mean for the search."""
+    """The outputs of each sentence so far, and which sentences are done."""
 
     def __init__(self, rules: Rules, beam: int, n_best: int) -> None:
-        self.rules, self.n_best = rules, n_best
+        self.rules, self.beam, self.n_best = rules, beam, n_best
         self.outputs: list[list[Hypothesis]] = [[] for _ in rules.most]
-        self.places = torch.full_like(rules.most, beam)  # (B,) still free
-        self.worst = torch.full_like(rules.most, float("-inf"), dtype=torch.float32)  # (B,) of the n best
+        self.count = torch.zeros_like(rules.most)  # (B,)
+        self.likeliest = torch.zeros_like(rules.most, dtype=torch.bool)  # (B,) the first place has ended once
 
-    def add(self, rows: Beginnings) -> None:
-        """Put outputs aside: rows that end, or that were cut."""
-        self.places -= torch.bincount(rows.sentence, minlength=len(self.places))
-        for sentence, ids, total in zip(
-            rows.sentence.tolist(), rows.ids[:, 1:].tolist(), rows.total.tolist(), strict=True
-        ):
-            cut = ids[-1] != END
-            output = Hypothesis(ids if cut else ids[:-1], self.rules.score(total, len(ids)), cut)
-            self.outputs[sentence].append(output)
-            self.outputs[sentence].sort(key=lambda each: each.rank)
-            if len(self.outputs[sentence]) >= self.n_best:
-                self.worst[sentence] = self.outputs[sentence][self.n_best - 1].score
+    def add(self, rows: Beginnings, place: Tensor) -> None:
+        """Put outputs aside: rows that end or were cut, with their places (R,) in their sentences."""
+        self.count += torch.bincount(rows.sentence, minlength=len(self.count))
+        self.likeliest[rows.sentence[place == 0]] = True
+        written = zip(rows.sentence.tolist(), rows.ids[:, 1:].tolist(), rows.total.tolist(), strict=True)
+        for sentence, ids, total in written:
+            self.outputs[sentence].append(self.rules.hypothesis(ids, total))
+
+    def done(self) -> Tensor:
+        """Sentences (B,) that need no further search, unless their longest length stops them first."""
+        if self.rules.penalty == 0:
+            return self.likeliest & (self.count >= self.n_best)
+        return self.count >= self.beam
+
+    def best(self) -> list[list[Hypothesis]]:
+        """The `n_best` of each sentence, best first."""
+        return [sorted(outputs, key=self.rules.rank)[: self.n_best] for outputs in self.outputs]
 
 
 def beam_search(
     model: Seq2Seq[S], src: Tensor, src_mask: Tensor, rules: Rules, *, beam: int, n_best: int = 1
 ) -> list[list[Hypothesis]]:
-    """The `n_best` outputs found for each source of (B, S), best first: whole ones, then cut ones."""
+    """The `n_best` outputs found for each source of (B, S), best first."""
     if not 1 <= n_best <= beam:
         raise UsageError(f"n_best ({n_best}) must be at least 1 and at most beam ({beam})")
     state = model.start(src, src_mask)
@@ -78,43 +89,35 @@ def beam_search(
         logits, state = model.step(live.ids[:, -1], state)
         logp = log_probabilities(logits, rules, step, live.sentence)
         rows = len(live.total)
-        live = _put_aside(_candidates(live, logp, found.places, beam), found)
-        live = live.select((~_hopeless(live, found))[live.sentence].nonzero()[:, 0])
+        live = _put_aside(_candidates(live, logp, 2 * beam), found)
         if len(live.total) == 0:
             break
         if not torch.equal(live.parent, torch.arange(rows, device=src.device)):
             state = state.select(live.parent)
-    return [outputs[:n_best] for outputs in found.outputs]
+    return found.best()
 
 
-def _candidates(live: Beginnings, logp: Tensor, places: Tensor, beam: int) -> Beginnings:
-    """The likeliest continuations of each sentence, as many as it has places free (B,); logp (R, V)."""
-    values, tokens = logp.topk(min(beam, logp.shape[1]))  # (R, k): no sentence takes more from one row
-    first = torch.searchsorted(live.sentence, torch.arange(len(places), device=places.device))  # (B,)
-    number = torch.arange(len(values), device=places.device) - first[live.sentence]  # (R,) in its sentence
-    k = values.shape[1]
-    grid = values.new_full((len(places), int(number.max()) + 1, k), float("-inf"))
-    grid[live.sentence, number] = live.total[:, None] + values  # (B, rows of a sentence, k)
+def _candidates(live: Beginnings, logp: Tensor, most: int) -> Beginnings:
+    """The likeliest continuations of each sentence, at most so many; logp (R, V)."""
+    values, tokens = logp.topk(min(most, logp.shape[1]))  # (R, k): no sentence takes more from one row
+    k, place = values.shape[1], live.place()
+    grid = values.new_full((int(live.sentence[-1]) + 1, int(place.max()) + 1, k), float("-inf"))
+    grid[live.sentence, place] = live.total[:, None] + values  # (B, rows of a sentence, k)
     best, where = grid.flatten(1).sort(descending=True, stable=True)  # the first of equals
-    rank = torch.arange(best.shape[1], device=places.device)
-    sentence, taken = ((rank < places[:, None]) & (best > float("-inf"))).nonzero(as_tuple=True)  # (C,)
-    place = where[sentence, taken]
-    parent = first[sentence] + place // k
-    ids = torch.cat([live.ids[parent], tokens[parent, place % k][:, None]], 1)
-    return Beginnings(sentence, parent, ids, best[sentence, taken])
+    sentence, rank = (best[:, :most] > float("-inf")).nonzero(as_tuple=True)  # (C,)
+    where = where[sentence, rank]
+    parent = torch.searchsorted(live.sentence, sentence) + where // k
+    ids = torch.cat([live.ids[parent], tokens[parent, where % k][:, None]], 1)
+    return Beginnings(sentence, parent, ids, best[sentence, rank])
 
 
-def _put_aside(live: Beginnings, found: Found) -> Beginnings:
-    """The rows that go on; those that have ended, or are as long as they may be, become outputs."""
-    ended = live.ids[:, -1] == END
-    done = ended | (found.rules.most[live.sentence] <= live.ids.shape[1] - 1)
-    if not done.any():
-        return live
-    found.add(live.select(done.nonzero()[:, 0]))
-    return live.select((~done).nonzero()[:, 0])
-
-
-def _hopeless(live: Beginnings, found: Found) -> Tensor:
-    """Sentences (B,) of which no row can reach a score above the worst of the n best."""
-    best = torch.full_like(found.worst, float("-inf")).scatter_reduce(0, live.sentence, live.total, "amax")
-    return best / found.rules.most**found.rules.penalty <= found.worst
+def _put_aside(candidates: Beginnings, found: Found) -> Beginnings:
+    """The rows that go on; outputs are taken from the first `beam` candidates of each sentence."""
+    ended = candidates.ids[:, -1] == END
+    cut = (found.rules.most <= candidates.ids.shape[1] - 1)[candidates.sentence]
+    place = candidates.place()
+    output = (ended | cut) & (place < found.beam)
+    if output.any():
+        found.add(candidates.select(output), place[output])
+    going = candidates.select(~(ended | cut | found.done()[candidates.sentence]))
+    return going.select(going.place() < found.beam)

@@ -2,7 +2,7 @@
 
     most  = max_extra + max_ratio · source length, tokens with the end; never beyond the model's positions
     least = min_ratio · source length, tokens before the end
-    score = log p / length ** penalty, the end counted
+    score = log p / length ** penalty, the end not counted
 
 An output that reaches `most` without ending is cut there and marked. `greedy.py` and `sampling.py` give
 `write` their way of choosing; `beam.py` has its own loop. Before this file: `regard.models.protocol`.
@@ -37,11 +37,6 @@ class Hypothesis:
         """Tokens that were written, the end counted if it came."""
         return len(self.ids) + (not self.truncated)
 
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """Sorts hypotheses, the best first: whole before cut, then by score."""
-        return self.truncated, -self.score
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -74,9 +69,15 @@ class Rules:
         least = (length * config.min_ratio).ceil().long()
         return cls(torch.minimum(least, most - 1), most, config.length_penalty, vocab_size)
 
-    def score(self, total: float, length: int) -> float:
-        """How good an output of so many tokens, the end counted, with log p = total is."""
-        return float(total / length**self.penalty)
+    def hypothesis(self, written: list[int], total: float) -> Hypothesis:
+        """What was written, with its end if it came, and log p = total as an output with its score."""
+        ended = written[-1] == END
+        ids = written[:-1] if ended else written
+        return Hypothesis(ids, float(total / max(1, len(ids)) ** self.penalty), not ended)
+
+    def rank(self, output: Hypothesis) -> tuple[bool, float]:
+        """Sorts outputs, the best first. Under a length penalty nothing is worth less than an empty one."""
+        return not output.ids and self.penalty > 0, -output.score
 
 
 def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tensor) -> Tensor:
@@ -118,12 +119,6 @@ def write(model: Seq2Seq[S], state: S, rules: Rules, choose: Choose) -> list[Hyp
             state, ids, sentence = state.select(going), ids[going], sentence[going]
     table = torch.stack(written, 1).tolist()  # (B, T)
     return [
-        _hypothesis(row[:length], rules.score(logp_sum, length))
+        rules.hypothesis(row[:length], logp_sum)
         for row, length, logp_sum in zip(table, lengths.tolist(), total.tolist(), strict=True)
     ]
-
-
-def _hypothesis(row: list[int], score: float) -> Hypothesis:
-    """A written row, with or without its end."""
-    ended = row[-1] == END
-    return Hypothesis(row[:-1] if ended else row, score, not ended)
