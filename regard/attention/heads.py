@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.attention.cache import KeyValue
 from regard.attention.kernel import Kernel
 from regard.attention.positions import Positions
-from regard.attention.record import running_tape
+from regard.attention.record import Vectors, running_tape
 from regard.attention.score import build_score
 from regard.attention.switch import off
 from regard.errors import UsageError
@@ -82,7 +82,15 @@ class MultiHead(nn.Module):
                 tape.add(self.name, weights)
         joined = self._silenced(gathered).transpose(1, 2).flatten(2)  # (B, T, D)
         out: Tensor = self.out(joined)
+        if tape is not None and tape.wants_vectors:
+            tape.explain(self.name, self._vectors(q, k, v, out, bias=options["bias"]))
         return out
+
+    def _vectors(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, *, bias: Tensor | None) -> Vectors:
+        """The steps of one call, for the tape."""
+        scores: Tensor = self.score(q, k)  # (B, H, T, S)
+        added = None if bias is None else bias.expand_as(scores).detach()
+        return Vectors(q.detach(), k.detach(), scores.detach(), v.detach(), out.detach(), added)
 
     def _shared(self, x: Tensor) -> Tensor:
         """Keys or values as every head sees them: (B, H, S, K)."""

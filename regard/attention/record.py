@@ -4,28 +4,59 @@
         model(...)
     tape["decoder.3.cross"]   # a list of (B, H, T, S), one a call
 
-Nothing is recorded, and nothing costs, where no tape is running. Written by `heads.py`.
+With `record(vectors=True)` it also holds what the weights were made from. Nothing is recorded, and nothing
+costs, where no tape is running. Written by `heads.py`.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, fields
 
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The steps of one call, in their order; k and v are repeated where heads share them."""
+
+    q: Tensor  # (B, H, T, K)
+    k: Tensor  # (B, H, S, K)
+    scores: Tensor  # (B, H, T, S), before the bias
+    v: Tensor  # (B, H, S, K)
+    out: Tensor  # (B, T, D), of all heads together
+    bias: Tensor | None = None  # (B, H, T, S), what positions add to the scores
+
+    def row(self, number: int) -> "Vectors":
+        """One row of the batch, as a batch of one."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Vectors(
+            **{name: part[number : number + 1] for name, part in parts.items() if part is not None}
+        )
 
 
 class Tape:
     """Weights by name, in the order of the calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wants_vectors: bool = False) -> None:
+        self.wants_vectors = wants_vectors
         self._calls: dict[str, list[Tensor]] = {}
+        self._vectors: dict[tuple[str, int], Vectors] = {}
 
     def add(self, name: str, weights: Tensor) -> None:
         """Keep the weights (B, H, T, S) of one call."""
         self._calls.setdefault(name, []).append(weights.detach())
 
+    def explain(self, name: str, vectors: Vectors) -> None:
+        """Keep what the weights of the last call were made from."""
+        self._vectors[name, len(self._calls[name]) - 1] = vectors
+
     def __getitem__(self, name: str) -> list[Tensor]:
         return self._calls[name]
+
+    def vectors(self, name: str) -> list[Vectors | None]:
+        """What the weights of each call were made from; None where it was not asked for, or not given."""
+        return [self._vectors.get((name, call)) for call in range(len(self._calls[name]))]
 
     def names(self) -> list[str]:
         """Every attention that was heard, in the order of its first call."""
@@ -41,9 +72,9 @@ def running_tape() -> Tape | None:
 
 
 @contextmanager
-def record() -> Iterator[Tape]:
-    """Record every attention that runs inside the block."""
-    tape = Tape()
+def record(*, vectors: bool = False) -> Iterator[Tape]:
+    """Record every attention that runs inside the block; with `vectors`, how its weights came about."""
+    tape = Tape(wants_vectors=vectors)
     token = _running.set(tape)
     try:
         yield tape

@@ -31,3 +31,27 @@ def test_recording_changes_no_output() -> None:
     with record():
         taped = heads(x, heads.keys_values(x), causal=True)
     torch.testing.assert_close(taped, heads(x, heads.keys_values(x), causal=True))
+
+
+def test_the_vectors_of_a_call_give_its_weights_and_its_output_again() -> None:
+    heads = MultiHead(6, 2, name="a").eval()
+    x, y = torch.randn(2, 3, 6), torch.randn(2, 5, 6)
+    with record(vectors=True) as tape:
+        out = heads(x, heads.keys_values(y))
+        heads(x, heads.keys_values(x))
+    vectors = tape.vectors("a")[0]
+    assert vectors is not None and vectors.bias is None
+    torch.testing.assert_close(vectors.scores, vectors.q @ vectors.k.mT / 3**0.5)
+    torch.testing.assert_close(vectors.scores.softmax(-1), tape["a"][0])
+    joined = (tape["a"][0] @ vectors.v).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(heads.out(joined), out)
+    torch.testing.assert_close(vectors.out, out)
+    assert vectors.row(1).q.shape == (1, 2, 3, 3)
+
+
+def test_vectors_are_held_only_where_they_are_asked_for() -> None:
+    heads = MultiHead(6, 2, name="a")
+    x = torch.randn(1, 3, 6)
+    with record() as tape:
+        heads(x, heads.keys_values(x))
+    assert tape.vectors("a") == [None]
