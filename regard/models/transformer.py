@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
-from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions
 from regard.config import Config
-from regard.layers import DecoderLayer, Embedding, EncoderLayer
+from regard.layers import DecoderLayer, EncoderLayer
+from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,16 @@ class TransformerState:
         )
 
 
-class Transformer(nn.Module):
+class Transformer(Tied):
     """Source ids in, hidden states of the target out; `project` gives logits."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__()
         shape = config.model
         positions = build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
-        self.max_length = positions.max_length
-        self.embedding = Embedding(
-            shape.vocab_size, shape.d_model, positions=positions, dropout=shape.dropout
-        )
+        super().__init__(config, positions)
         self.encoder = nn.ModuleList(
             EncoderLayer(
-                _heads(config, f"encoder.{i}.self", "encoder", positions),
+                heads_for(config, f"encoder.{i}.self", "encoder", positions),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -62,8 +58,8 @@ class Transformer(nn.Module):
         )
         self.decoder = nn.ModuleList(
             DecoderLayer(
-                _heads(config, f"decoder.{i}.self", "decoder", positions),
-                _heads(config, f"decoder.{i}.cross", "cross", Positions()),
+                heads_for(config, f"decoder.{i}.self", "decoder", positions),
+                heads_for(config, f"decoder.{i}.cross", "cross", Positions()),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -71,24 +67,13 @@ class Transformer(nn.Module):
             )
             for i in range(shape.decoder_layers)
         )
-        closing = nn.LayerNorm if shape.norm == "pre" else nn.Identity
-        self.encoder_norm = closing(shape.d_model)
-        self.decoder_norm = closing(shape.d_model)
-        self.apply(_initialise)
-
-    @property
-    def output_weight(self) -> Tensor:
-        """The output layer's matrix (V, D)."""
-        return self.embedding.weight
-
-    def project(self, hidden: Tensor) -> Tensor:
-        """hidden (..., D) -> logits (..., V)."""
-        return self.embedding.project(hidden)
+        self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
+        self.apply(initialise)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
         x = self.embedding(src)
-        mask = _needed(src_mask)
+        mask = needed_mask(src_mask)
         for layer in self.encoder:
             x = layer(x, mask)
         memory: Tensor = self.encoder_norm(x)
@@ -97,7 +82,7 @@ class Transformer(nn.Module):
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
         """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
         memory = self.encode(src, src_mask)
-        mask = _needed(src_mask)
+        mask = needed_mask(src_mask)
         x = self.embedding(tgt_in)
         for layer, seen in zip(self.decoder, self._cross(memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
@@ -128,34 +113,6 @@ class Transformer(nn.Module):
             past.append(seen)
         logits = self.project(self.decoder_norm(x)[:, 0]).float()
         return logits, replace(state, past=tuple(past))
-
-
-def _needed(src_mask: Tensor) -> Tensor | None:
-    """The padding mask (B, 1, 1, S), or None where there is no padding to hide."""
-    return None if bool(src_mask.all()) else padding_mask(src_mask)
-
-
-def _heads(config: Config, name: str, role: str, positions: Positions) -> MultiHead:
-    return MultiHead(
-        config.model.d_model,
-        config.model.n_heads,
-        kv_heads=config.model.kv_heads,
-        name=name,
-        kernel=build_kernel(config.attention, role),
-        score=config.attention.score,
-        dropout=config.attention.dropout,
-        positions=positions,
-    )
-
-
-def _initialise(module: nn.Module) -> None:
-    """Xavier uniform for products, zero for biases; query, key and value each count as one product."""
-    if isinstance(module, MultiHead):
-        for part in module.key_value.weight.chunk(2):
-            nn.init.xavier_uniform_(part)
-    elif isinstance(module, nn.Linear):
-        nn.init.xavier_uniform_(module.weight)
-        nn.init.zeros_(module.bias)
 
 
 def count_parameters(model: nn.Module) -> int:
