@@ -44,6 +44,7 @@ class Translation:
     truncated: bool  # it reached the longest output allowed and was cut
     tokens: int = 0  # that were written, the end counted
     n_best: tuple["Translation", ...] = ()  # best first; only where more than one was asked for
+    ids: tuple[int, ...] = ()  # what was written, without specials
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,9 @@ class Translator:
         """Ids as text; the first is the answer."""
         texts = self.tokenizer.decode_batch(each.ids for each in hypotheses)
         found = tuple(
-            Translation(text.translate(_LINE_BREAKS), each.score, each.truncated, each.length)
+            Translation(
+                text.translate(_LINE_BREAKS), each.score, each.truncated, each.length, ids=tuple(each.ids)
+            )
             for text, each in zip(texts, hypotheses, strict=True)
         )
         return dataclasses.replace(found[0], n_best=found) if n_best > 1 else found[0]
