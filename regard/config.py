@@ -7,6 +7,7 @@ refused with the nearest known one. A preset is nothing but a handful of overrid
 import dataclasses
 import difflib
 import json
+import re
 import tomllib
 import typing
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from regard.errors import UsageError
+
+_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")  # BCP 47, roughly
 
 
 def _rule(holds: bool, message: str) -> None:
@@ -96,9 +99,17 @@ class TextConfig:
     """How text becomes ids."""
 
     vocab_size: int = 0  # 0: chosen by the size of the data
+    source: str = ""  # language codes, for the server to find the model by
+    target: str = ""
 
     def __post_init__(self) -> None:
         _between("text.vocab_size", self.vocab_size, 0, 4_000_000)
+        for name in ("source", "target"):
+            code = getattr(self, name)
+            _rule(
+                not code or (len(code) <= 35 and _CODE.fullmatch(code) is not None),
+                f"text.{name} ({code}) must be a language code such as en or pt-BR",
+            )
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,8 @@ def rule(key: str) -> str:
     message = str(caught.value)
     if words := re.search(r"must be one of (.*)", message):
         return ", ".join(f"`{word}`" for word in words[1].split(", "))
+    if kind := re.search(r"must be (an? .*)", message):
+        return kind[1]
     found = re.search(r"must be between ([^ ,]+) and ([^ ,]+)(, or [^ ,]+)?", message)
     assert found, f"{key} is refused without its bounds: {message}"
     low, high = float(found[1]), float(found[2])

@@ -67,7 +67,8 @@ def demo(options: Options) -> None:
         out=options.output,
         valid=corpora["valid"],
         preset=PRESET,
-        overrides=SETTINGS | {"train.minutes": options.minutes},
+        overrides=SETTINGS
+        | {"train.minutes": options.minutes, "text.source": options.source, "text.target": options.to},
         fresh=options.fresh,
         device=options.device,
     )

@@ -19,6 +19,7 @@ from regard.data.store import Store, open_store
 from regard.errors import ModelError, UsageError
 from regard.models import build
 from regard.models.folder import Loaded
+from regard.text.languages import languages_of
 from regard.text.tokenizer import Tokenizer
 from regard.training.atomic import write_text
 from regard.training.budget import DEFAULT_MINUTES
@@ -32,7 +33,7 @@ SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is
 Files = str | Path | Sequence[str | Path] | Corpus
 # What a model that is trained further brings with it; another shape would be another model.
 _INHERITED = ("model", "attention", "positions", "text", "decode")
-_STILL_FREE = ("model.dropout", "attention.dropout", "decode.")
+_STILL_FREE = ("model.dropout", "attention.dropout", "text.source", "text.target", "decode.")
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,14 @@ def settle(
     if config.train.tensorboard:
         require_tensorboard()
     return config
+
+
+def with_languages(config: Config, corpus: Corpus) -> Config:
+    """The config with the languages that the names of the files tell, where none were named."""
+    if config.text.source or config.text.target:
+        return config
+    found = languages_of(corpus.parts()[0].paths)
+    return merge(config, {"text.source": found[0], "text.target": found[1]}) if found else config
 
 
 def _fitting_preset(asked: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from regard.models.card import Facts, Measured, write_card
 from regard.models.folder import Loaded
 from regard.models.folder import load as load_folder
 from regard.models.folder import save as save_folder
+from regard.text.languages import language_name
 from regard.training import prepare
 from regard.training.allocator import keep_freed_memory
 from regard.training.atomic import remove_parts
@@ -113,6 +114,7 @@ def train(
     base = load_folder(Path(start_from)) if start_from is not None else None
     file = options.get("config_file")
     config = prepare.settle(preset, Path(file) if file else None, overrides, base.config if base else None)
+    config = prepare.with_languages(config, corpora[0])
     wanted = describe(config, _fingerprints(corpora, start_from))
     keep_freed_memory()
     make(folder)
@@ -208,6 +210,7 @@ def _card(job: _Job, config: Config, data: Data, trainer: Trainer, state: State)
     report = data.store.report
     facts = Facts(
         config,
+        languages=_languages(config),
         files=[path.name for path in job.corpora[0].paths],
         pairs=report.pairs,
         kept=len(data.feed.rows),
@@ -222,6 +225,12 @@ def _card(job: _Job, config: Config, data: Data, trainer: Trainer, state: State)
         scores=_scores(job, state),
     )
     return write_card(facts, folder=str(job.folder))
+
+
+def _languages(config: Config) -> tuple[str, str] | None:
+    """The names of the languages, if they are known."""
+    codes = config.text.source, config.text.target
+    return (language_name(codes[0]), language_name(codes[1])) if all(codes) else None
 
 
 def _scores(job: _Job, state: State) -> list[Measured]:
