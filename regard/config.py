@@ -32,11 +32,28 @@ def _between(name: str, value: float, low: float, high: float) -> None:
     _rule(low <= value <= high, f"{name} ({value:g}) must be between {low:g} and {high:g}")
 
 
+# What attention replaced, and what of the settings each of them cannot follow: a key, the values that it
+# takes all the same, why. What stands in every preset (model.d_ff, model.n_heads) may be given and is not
+# heard; so are sinusoidal positions, which are the default.
+_OWN_ORDER = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
+_NO_SELF = {"attention.kind": (("full",), "it has no self-attention")}
+_NO_ATTENTION = {"attention.score": (("scaled-dot",), "it has no attention")}
+_NO_WINDOW = {"model.kernel": ((5,), "it has no windows")}
+_EMBEDDED = {"positions.kind": (("sinusoidal", "learned", "none"), "positions act on its embeddings alone")}
+REPLACED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
+    "rnn": _OWN_ORDER | _NO_SELF | _NO_ATTENTION | _NO_WINDOW,
+    "rnn-attention": _OWN_ORDER | _NO_SELF | _NO_WINDOW,
+    "lstmn": _OWN_ORDER | {"attention.kind": (("full",), "it looks at all that was read")} | _NO_WINDOW,
+    "conv": _EMBEDDED | _NO_SELF,
+}
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """The shape of the model."""
 
     kind: str = "transformer"
+    kernel: int = 5  # places in a window of model.kind=conv
     d_model: int = 256
     n_heads: int = 4
     kv_heads: int = 0  # heads of keys and values, shared by groups of heads; 0: as many as n_heads
@@ -46,9 +63,16 @@ class ModelConfig:
     dropout: float = -1.0  # -1: chosen by the amount of data when training; no dropout elsewhere
     norm: str = "pre"
     vocab_size: int = 0  # 0: taken from the tokenizer
+    target_vocab_size: int = 0  # 0: as vocab_size
+    decoder_heads: int = 0  # 0: as n_heads
+    decoder_d_ff: int = 0  # 0: as d_ff
+    activation: str = "relu"
+    tied: str = "all"  # which of the source, target and output matrices are one
+    output_bias: bool = False
+    scale_embedding: bool = True
 
     def __post_init__(self) -> None:
-        _one_of("model.kind", self.kind, ("transformer",))
+        _one_of("model.kind", self.kind, ("transformer", *REPLACED))
         _one_of("model.norm", self.norm, ("pre", "post"))
         for name in ("d_model", "n_heads", "encoder_layers", "decoder_layers", "d_ff"):
             _between(f"model.{name}", getattr(self, name), 1, 65536)
@@ -56,6 +80,7 @@ class ModelConfig:
             self.dropout == -1 or 0 <= self.dropout <= 0.95,
             f"model.dropout ({self.dropout:g}) must be between 0 and 0.95, or -1 for chosen by the data",
         )
+        _between("model.kernel", self.kernel, 1, 1024)
         _between("model.vocab_size", self.vocab_size, 0, 4_000_000)
         _rule(
             self.d_model % self.n_heads == 0,
@@ -65,6 +90,24 @@ class ModelConfig:
         _rule(
             self.kv_heads == 0 or self.n_heads % self.kv_heads == 0,
             f"kv_heads ({self.kv_heads}) must divide n_heads ({self.n_heads})",
+        )
+        self._check_asymmetry()
+
+    def _check_asymmetry(self) -> None:
+        """The rules of what imported models have and ours do without."""
+        _one_of("model.activation", self.activation, ("relu", "swish", "gelu"))
+        _one_of("model.tied", self.tied, ("all", "embeddings", "target", "none"))
+        _between("model.target_vocab_size", self.target_vocab_size, 0, 4_000_000)
+        for name in ("decoder_heads", "decoder_d_ff"):
+            _between(f"model.{name}", getattr(self, name), 0, 65536)
+        _rule(
+            self.decoder_heads == 0 or self.d_model % self.decoder_heads == 0,
+            f"decoder_heads ({self.decoder_heads}) must divide d_model ({self.d_model})",
+        )
+        _rule(
+            self.target_vocab_size in (0, self.vocab_size) or self.tied in ("target", "none"),
+            f"a target vocabulary of its own ({self.target_vocab_size}, the source has {self.vocab_size}) needs "
+            f"model.tied target or none, not {self.tied}",
         )
 
 
@@ -199,6 +242,16 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    def __post_init__(self) -> None:
+        for key, (taken, why) in REPLACED.get(self.model.kind, {}).items():
+            table, _, leaf = key.partition(".")
+            value = getattr(getattr(self, table), leaf)
+            _rule(
+                value in taken,
+                f"{key} ({value}) means nothing to model.kind={self.model.kind}: {why}; "
+                f"it takes {', '.join(map(str, taken))}",
+            )
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -80,7 +80,7 @@ class MultiHead(nn.Module):
             gathered = gathered if more is None else gathered + more
             if tape is not None:
                 tape.add(self.name, weights)
-        joined = self._silenced(gathered).transpose(1, 2).flatten(2)  # (B, T, D)
+        joined = silence(gathered, self.name).transpose(1, 2).flatten(2)  # (B, T, D)
         out: Tensor = self.out(joined)
         if tape is not None and tape.wants_vectors:
             tape.explain(self.name, self._vectors(q, k, v, out, bias=options["bias"]))
@@ -96,17 +96,18 @@ class MultiHead(nn.Module):
         """Keys or values as every head sees them: (B, H, S, K)."""
         return x if self.kv_heads == self.n_heads else x.repeat_interleave(self.n_heads // self.kv_heads, 1)
 
-    def _silenced(self, gathered: Tensor) -> Tensor:
-        """What the heads gathered (B, H, T, K), with nothing from those that are switched off."""
-        silent = off(self.name)
-        if not silent:
-            return gathered
-        wrong = max(silent) if max(silent) >= self.n_heads else min(silent)
-        if not 0 <= wrong < self.n_heads:
-            raise UsageError(f"{self.name} has heads 0 to {self.n_heads - 1}, there is no head {wrong}")
-        on = torch.tensor([head not in silent for head in range(self.n_heads)], device=gathered.device)
-        return gathered.masked_fill(~on[:, None, None], 0.0)
-
 
 def _split(x: Tensor, heads: int) -> Tensor:
     return x.view(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2)  # (B, heads, T, K)
+
+
+def silence(gathered: Tensor, name: str) -> Tensor:
+    """What the heads of `name` gathered (B, H, T, K), with nothing from those that are switched off."""
+    silent, heads = off(name), gathered.shape[1]
+    if not silent:
+        return gathered
+    wrong = max(silent) if max(silent) >= heads else min(silent)
+    if not 0 <= wrong < heads:
+        raise UsageError(f"{name} has heads 0 to {heads - 1}, there is no head {wrong}")
+    on = torch.tensor([head not in silent for head in range(heads)], device=gathered.device)
+    return gathered.masked_fill(~on[:, None, None], 0.0)

@@ -1,0 +1,104 @@
+"""What came before the Transformer: LSTMs that read and write (Sutskever et al. 2014), with attention
+(Bahdanau et al. 2015) as `model.kind=rnn-attention` or without as `rnn`.
+
+Encoder layers read both ways. The decoder starts from where they end. With attention, at each step the
+decoder's state queries the encoder's, and [context; state] gives the next word:
+
+    c_t = attention(s_t, memory),   hidden_t = tanh(W [c_t; s_t])
+
+The state that queries is the one that has read the newest word (Luong et al. 2015, 3.1), so no step waits
+for the context of the one before, and training runs torch's LSTM over a whole target at once.
+`attention.score=additive` is Bahdanau's form; every other score is the query-key-value form.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.cache import KeyValue
+from regard.attention.masks import padding_mask
+from regard.config import Config
+from regard.layers.recurrent import BothWays, Forwards, LSTMState
+from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
+
+
+@dataclass(frozen=True)
+class RNNState:
+    """Where a batch of decodings stands; a value, one row a hypothesis."""
+
+    layers: tuple[LSTMState, ...]  # h and c of each decoder layer, (B, D) each
+    memory: KeyValue | None  # the encoder's keys and values (B, H, S, K); None without attention
+    memory_mask: Tensor | None  # (B, 1, 1, S)
+
+    def select(self, rows: Tensor) -> "RNNState":
+        """The given rows, in that order; rows may be repeated or dropped."""
+        return RNNState(
+            tuple((h.index_select(0, rows), c.index_select(0, rows)) for h, c in self.layers),
+            None if self.memory is None else self.memory.select(rows),
+            None if self.memory_mask is None else self.memory_mask.index_select(0, rows),
+        )
+
+
+class RNN(Tied):
+    """Source ids in, hidden states of the target out; `project` gives logits."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)  # a recurrence knows order by itself: no positions
+        shape = config.model
+        d_model, last = shape.d_model, shape.decoder_layers - 1
+        self.encoder = nn.ModuleList(
+            BothWays(d_model, norm=shape.norm, dropout=shape.dropout) for _ in range(shape.encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            Forwards(d_model, norm=shape.norm, dropout=shape.dropout) for _ in range(shape.decoder_layers)
+        )
+        self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
+        self.bridge = nn.Linear(2 * d_model, 2 * shape.decoder_layers * d_model)
+        self.cross = self.join = None
+        if shape.kind == "rnn-attention":
+            self.cross = heads_for(config, f"decoder.{last}.cross", "cross")
+            self.join = nn.Linear(2 * d_model, d_model)
+        self.apply(initialise)
+
+    def encode(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """src (B, S), src_mask (B, S) True where real -> (memory (B, S, D), where it ends (B, 2D))."""
+        x, ends = self.embedding(src), torch.empty(0)
+        for layer in self.encoder:
+            x, ends = layer(x, src_mask)
+        return self.encoder_norm(x), ends
+
+    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
+        state = self._begin(src, src_mask, needed_mask(src_mask))
+        return self._write(self.embedding(tgt_in), state)[0]
+
+    def start(self, src: Tensor, src_mask: Tensor) -> RNNState:
+        """Run the encoder once; what it found serves every step."""
+        return self._begin(src, src_mask, padding_mask(src_mask))
+
+    def step(self, ids: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
+        hidden, state = self._write(self.embedding(ids[:, None]), state)
+        return self.project(hidden[:, 0]).float(), state
+
+    def _begin(self, src: Tensor, src_mask: Tensor, mask: Tensor | None) -> RNNState:
+        """The state before the first word: h = tanh(W e), c = W' e, where e is where the encoder ends."""
+        memory, ends = self.encode(src, src_mask)
+        first, second = self.bridge(ends).chunk(2, -1)  # (B, N · D) each
+        n = len(self.decoder)
+        layers = zip(first.tanh().chunk(n, -1), second.chunk(n, -1), strict=True)
+        seen = None if self.cross is None else self.cross.keys_values(memory)
+        return RNNState(tuple(layers), seen, None if self.cross is None else mask)
+
+    def _write(self, x: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
+        """x (B, T, D) read from `state` on -> (hidden (B, T, D), the state after it)."""
+        after: list[LSTMState] = []
+        for layer, before in zip(self.decoder, state.layers, strict=True):
+            x, now = layer(x, before)
+            after.append(now)
+        hidden: Tensor = self.decoder_norm(x)
+        if self.cross is not None and self.join is not None and state.memory is not None:
+            context = self.cross(hidden, state.memory, mask=state.memory_mask)
+            hidden = self.join(torch.cat([context, hidden], -1)).tanh()
+        return hidden, replace(state, layers=tuple(after))
