@@ -27,6 +27,7 @@ class Encoder(Protocol):
     @property
     def vocab_size(self) -> int: ...
     def encode_batch(self, texts: list[str]) -> list[list[int]]: ...
+    def encode_targets(self, texts: list[str]) -> list[list[int]]: ...
     def to_json(self) -> str: ...
 
 
@@ -62,10 +63,11 @@ def judge(pairs: Iterable[Pair], tokenizer: Encoder, rules: DataConfig) -> Itera
         texts = [
             ("", "") if reason else (pair.src, pair.tgt) for pair, reason in zip(chunk, early, strict=True)
         ]
-        ids = tokenizer.encode_batch([text for both in texts for text in both])
+        sources = tokenizer.encode_batch([src for src, _ in texts])
+        targets = tokenizer.encode_targets([tgt for _, tgt in texts])
         yield [
             Judged(pair, src, tgt, reason or verdict(len(src), len(tgt), rules))
-            for pair, reason, src, tgt in zip(chunk, early, ids[::2], ids[1::2], strict=True)
+            for pair, reason, src, tgt in zip(chunk, early, sources, targets, strict=True)
         ]
 
 

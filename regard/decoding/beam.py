@@ -21,7 +21,6 @@ from torch import Tensor
 from regard.decoding.search import Hypothesis, Rules, log_probabilities
 from regard.errors import UsageError
 from regard.models.protocol import Seq2Seq, State
-from regard.text.tokenizer import BEGIN, END
 
 S = TypeVar("S", bound=State)
 
@@ -83,7 +82,7 @@ def beam_search(
     state = model.start(src, src_mask)
     found = Found(rules, beam, n_best)
     every = torch.arange(len(src), device=src.device)
-    begin = torch.full_like(every, BEGIN)[:, None]  # (B, 1)
+    begin = torch.full_like(every, rules.specials.begin)[:, None]  # (B, 1)
     live = Beginnings(every, every, begin, torch.zeros(len(src), device=src.device))
     for step in range(int(rules.most.max())):
         logits, state = model.step(live.ids[:, -1], state)
@@ -113,7 +112,7 @@ def _candidates(live: Beginnings, logp: Tensor, most: int) -> Beginnings:
 
 def _put_aside(candidates: Beginnings, found: Found) -> Beginnings:
     """The rows that go on; outputs are taken from the first `beam` candidates of each sentence."""
-    ended = candidates.ids[:, -1] == END
+    ended = candidates.ids[:, -1] == found.rules.specials.end
     cut = (found.rules.most <= candidates.ids.shape[1] - 1)[candidates.sentence]
     place = candidates.place()
     output = (ended | cut) & (place < found.beam)

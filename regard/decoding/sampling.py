@@ -6,7 +6,7 @@ that batch neighbours, batch size and order change nothing.
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -49,7 +49,7 @@ def sample(
     if draws > 1:
         state = state.select(rows)
     chances = _chances(src, src_mask, rules.most, sampling.seed, draws).to(src.device)
-    each = Rules(rules.least[rows], rules.most[rows], rules.penalty, rules.vocab_size)
+    each = replace(rules, least=rules.least[rows], most=rules.most[rows])
     drawn = write(model, state, each, lambda logp, step, row: draw(logp, chances[row, step], sampling))
     return [drawn[i : i + draws] for i in range(0, len(drawn), draws)]
 

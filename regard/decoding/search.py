@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.config import DecodeConfig
 from regard.errors import ModelError
 from regard.models.protocol import Seq2Seq, State
-from regard.text.tokenizer import BEGIN, END, MASK, PAD
+from regard.text.tokenizer import OUR_SPECIALS, Specials
 
 S = TypeVar("S", bound=State)
 Choose = Callable[[Tensor, int, Tensor], Tensor]  # log p (R, V), tokens written, rows (R,) -> ids (R,)
@@ -46,6 +46,7 @@ class Rules:
     most: Tensor  # (B,) tokens, the end counted
     penalty: float = 1.0
     vocab_size: int | None = None  # ids from here on are padding of the vocabulary
+    specials: Specials = OUR_SPECIALS
 
     @classmethod
     def of(
@@ -55,6 +56,7 @@ class Rules:
         *,
         max_length: int | None = None,
         vocab_size: int | None = None,
+        specials: Specials = OUR_SPECIALS,
     ) -> "Rules":
         """The rules for sources (B, S) that close with the end token, real where src_mask is True.
 
@@ -67,11 +69,11 @@ class Rules:
         if max_length is not None:
             most = most.clamp(max=max_length)
         least = (length * config.min_ratio).ceil().long()
-        return cls(torch.minimum(least, most - 1), most, config.length_penalty, vocab_size)
+        return cls(torch.minimum(least, most - 1), most, config.length_penalty, vocab_size, specials)
 
     def hypothesis(self, written: list[int], total: float) -> Hypothesis:
         """What was written, with its end if it came, and log p = total as an output with its score."""
-        ended = written[-1] == END
+        ended = written[-1] == self.specials.end
         ids = written[:-1] if ended else written
         return Hypothesis(ids, float(total / max(1, len(ids)) ** self.penalty), not ended)
 
@@ -83,16 +85,16 @@ class Rules:
 def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tensor) -> Tensor:
     """log p (R, V) of the next token of each row; -inf where a rule forbids it.
 
-    Padding, begin and mask never come; the end not before `least`. sentence (R,) is each row's place in
+    What is `never` written does not come, the end not before `least`. sentence (R,) is each row's place in
     the batch. The mass of what is forbidden is not handed to the others: a score is the model's own.
     """
     logp = logits.log_softmax(-1)
-    logp[:, [PAD, BEGIN, MASK]] = float("-inf")
+    logp[:, list(rules.specials.never)] = float("-inf")
     if rules.vocab_size is not None:
         logp[:, rules.vocab_size :] = float("-inf")
     early = rules.least[sentence] > written  # (R,)
     if early.any():
-        logp[early, END] = float("-inf")
+        logp[early, rules.specials.end] = float("-inf")
     if not bool((logp.amax(-1) > float("-inf")).all()):  # also False for NaN
         raise ModelError("the model gives no token a probability (NaN or infinite); its weights are broken")
     return logp
@@ -101,7 +103,8 @@ def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tens
 def write(model: Seq2Seq[S], state: S, rules: Rules, choose: Choose) -> list[Hypothesis]:
     """One output a row of `state`, a token a step; a row that is done leaves the batch."""
     sentence = torch.arange(len(rules.most), device=rules.most.device)  # (R,) the rows not done
-    ids = torch.full_like(sentence, BEGIN)  # (R,)
+    end = rules.specials.end
+    ids = torch.full_like(sentence, rules.specials.begin)  # (R,)
     lengths = torch.zeros_like(sentence)  # (B,)
     total = torch.zeros(len(sentence), device=ids.device)  # (B,)
     written: list[Tensor] = []  # a step each: (B,)
@@ -111,8 +114,8 @@ def write(model: Seq2Seq[S], state: S, rules: Rules, choose: Choose) -> list[Hyp
         ids = choose(logp, step, sentence)
         total[sentence] += logp.gather(1, ids[:, None])[:, 0]
         lengths[sentence] = step + 1
-        written.append(torch.full_like(lengths, END).scatter(0, sentence, ids))
-        going = ((ids != END) & (rules.most[sentence] > step + 1)).nonzero()[:, 0]
+        written.append(torch.full_like(lengths, end).scatter(0, sentence, ids))
+        going = ((ids != end) & (rules.most[sentence] > step + 1)).nonzero()[:, 0]
         if len(going) == 0:
             break
         if len(going) < len(ids):

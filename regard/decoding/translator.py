@@ -26,7 +26,7 @@ from regard.decoding.search import Hypothesis, Rules
 from regard.errors import DataError, UsageError
 from regard.models import folder as folders
 from regard.models.protocol import Seq2Seq
-from regard.text.tokenizer import END, Tokenizer
+from regard.text.tokenizer import Tokenizer
 
 WINDOW = 20  # batches read ahead
 ROW = 128  # source tokens; a batch of longer lines holds fewer of them, so that memory is bounded
@@ -159,7 +159,7 @@ class Translator:
         results = [_empty(wish.n_best)] * len(sources)
         with _evaluating(self.model), torch.inference_mode():
             for numbers in _batches(sources, wish.batch_size):
-                found = self._search([[*sources[i], END] for i in numbers], wish)
+                found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], wish)
                 for i, hypotheses in zip(numbers, found, strict=True):
                     results[i] = self._translation(hypotheses, wish.n_best)
         return results
@@ -169,7 +169,11 @@ class Translator:
         device = _device(self.model)
         src, src_mask = (part.to(device) for part in pad_sources(sources))
         rules = Rules.of(
-            wish.decode, src_mask, max_length=self.model.max_length, vocab_size=self.tokenizer.vocab_size
+            wish.decode,
+            src_mask,
+            max_length=self.model.max_length,
+            vocab_size=self.tokenizer.target_vocab_size,
+            specials=self.tokenizer.specials,
         )
         if wish.sampling is not None:
             return sample(self.model, src, src_mask, rules, sampling=wish.sampling, draws=wish.n_best)

@@ -20,11 +20,12 @@ class DecoderLayer(nn.Module):
         *,
         norm: str,
         dropout: float,
+        activation: str = "relu",
     ) -> None:
         super().__init__()
         self.attention = self_heads
         self.cross = cross_heads
-        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.around_attention = Residual(d_model, norm=norm, dropout=dropout)
         self.around_cross = Residual(d_model, norm=norm, dropout=dropout)
         self.around_feed_forward = Residual(d_model, norm=norm, dropout=dropout)

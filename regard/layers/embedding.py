@@ -1,6 +1,6 @@
 """Ids to vectors and back: one matrix E (V, D) for source, target and output.
 
-x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ.
+x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ. Imported models may do without √D.
 """
 
 import math
@@ -16,11 +16,19 @@ from regard.attention.positions import Positions
 class Embedding(nn.Module):
     """Tied embeddings with positions and dropout."""
 
-    def __init__(self, vocab_size: int, d_model: int, *, positions: Positions, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        d_model: int,
+        *,
+        positions: Positions,
+        dropout: float = 0.0,
+        scaled: bool = True,
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
         self.positions = positions
-        self.scale = math.sqrt(d_model)
+        self.scale = math.sqrt(d_model) if scaled else 1.0
         self.dropout = dropout
 
     def forward(self, ids: Tensor, offset: int = 0) -> Tensor:

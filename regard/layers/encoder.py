@@ -14,10 +14,19 @@ HeadsMaker = Callable[[str], MultiHead]
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in a residual."""
 
-    def __init__(self, heads: MultiHead, d_model: int, d_ff: int, *, norm: str, dropout: float) -> None:
+    def __init__(
+        self,
+        heads: MultiHead,
+        d_model: int,
+        d_ff: int,
+        *,
+        norm: str,
+        dropout: float,
+        activation: str = "relu",
+    ) -> None:
         super().__init__()
         self.attention = heads
-        self.feed_forward = FeedForward(d_model, d_ff)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.around_attention = Residual(d_model, norm=norm, dropout=dropout)
         self.around_feed_forward = Residual(d_model, norm=norm, dropout=dropout)
 

@@ -22,7 +22,11 @@ class Tied(nn.Module):
         shape, positions = config.model, positions or Positions()
         self.max_length = positions.max_length
         self.embedding = Embedding(
-            shape.vocab_size, shape.d_model, positions=positions, dropout=shape.dropout
+            shape.vocab_size,
+            shape.d_model,
+            positions=positions,
+            dropout=shape.dropout,
+            scaled=shape.scale_embedding,
         )
 
     @property
@@ -47,10 +51,11 @@ def needed_mask(src_mask: Tensor) -> Tensor | None:
 
 def heads_for(config: Config, name: str, role: str, positions: Positions | None = None) -> MultiHead:
     """The attention that the config asks for; role is "encoder", "decoder" or "cross"."""
+    shape = config.model
     return MultiHead(
-        config.model.d_model,
-        config.model.n_heads,
-        kv_heads=config.model.kv_heads,
+        shape.d_model,
+        shape.n_heads if role == "encoder" else shape.decoder_heads or shape.n_heads,
+        kv_heads=shape.kv_heads,
         name=name,
         kernel=build_kernel(config.attention, role),
         score=config.attention.score,

@@ -45,11 +45,9 @@ class Loaded(NamedTuple):
 
 def save(folder: Path, *, config: Config, model: nn.Module, tokenizer: Tokenizer, card: str) -> None:
     """Write a model folder, over an older one if there is one."""
-    if config.model.vocab_size < tokenizer.vocab_size:
-        raise UsageError(
-            f"model.vocab_size ({config.model.vocab_size}) must be at least "
-            f"the tokenizer's ({tokenizer.vocab_size})"
-        )
+    room, needed = _sizes(config, tokenizer)
+    if room < needed:
+        raise UsageError(f"model.vocab_size ({room}) must be at least the tokenizer's ({needed})")
     weights = safetensors.torch.save(_stored(model))
     pieces = tokenizer.to_json().encode()
     tree = to_dict(config)
@@ -81,16 +79,25 @@ def load(folder: Path, device: torch.device | str = "cpu") -> Loaded:
         tokenizer = Tokenizer.from_json(pieces.decode())
     except (ModelError, UnicodeDecodeError) as error:
         raise ModelError(f"{folder / TOKENIZER}: {error}") from error
-    if config.model.vocab_size < tokenizer.vocab_size:
+    room, needed = _sizes(config, tokenizer)
+    if room < needed:
         raise ModelError(
-            f"{folder}: {TOKENIZER} holds {tokenizer.vocab_size} tokens, the model has room for "
-            f"{config.model.vocab_size}; they are not of the same model, copy the folder again"
+            f"{folder}: {TOKENIZER} holds {needed} tokens, the model has room for {room}; "
+            "they are not of the same model, copy the folder again"
         )
     tensors = _read_weights(folder / WEIGHTS, checksums)
     with torch.random.fork_rng(devices=[]):  # first weights are random; the caller's randomness is not ours
         model = build(config)
     _fill(model, tensors, folder / WEIGHTS)
     return Loaded(config, model.to(device).eval(), tokenizer)
+
+
+def _sizes(config: Config, tokenizer: Tokenizer) -> tuple[int, int]:
+    """The rows of an embedding and the ids it has to hold; of the target's if it has too few."""
+    shape = config.model
+    source = shape.vocab_size, tokenizer.vocab_size
+    target = shape.target_vocab_size or shape.vocab_size, tokenizer.target_vocab_size
+    return target if target[0] < target[1] else source
 
 
 def _stored(model: nn.Module) -> dict[str, Tensor]:

@@ -1,11 +1,14 @@
 """The Transformer: encoder, decoder, tied embeddings (Vaswani et al. 2017).
 
-Training calls it whole, with the target shifted by one (teacher forcing). Decoding calls `start`
-once a batch and `step` once a token; both run the same layers.
+The matrices may also be apart and the output may have a bias, as imported models have it. Training
+calls it whole, with the target shifted by one (teacher forcing). Decoding calls `start` once a batch
+and `step` once a token; both run the same layers.
 """
 
 from dataclasses import dataclass, replace
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
@@ -13,7 +16,7 @@ from regard.attention.heads import MultiHead
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions
 from regard.config import Config
-from regard.layers import DecoderLayer, EncoderLayer
+from regard.layers import DecoderLayer, Embedding, EncoderLayer
 from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
 
 
@@ -46,6 +49,7 @@ class Transformer(Tied):
         shape = config.model
         positions = build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
         super().__init__(config, positions)
+        self._untie(config, positions)
         self.encoder = nn.ModuleList(
             EncoderLayer(
                 heads_for(config, f"encoder.{i}.self", "encoder", positions),
@@ -53,6 +57,7 @@ class Transformer(Tied):
                 shape.d_ff,
                 norm=shape.norm,
                 dropout=shape.dropout,
+                activation=shape.activation,
             )
             for i in range(shape.encoder_layers)
         )
@@ -61,14 +66,47 @@ class Transformer(Tied):
                 heads_for(config, f"decoder.{i}.self", "decoder", positions),
                 heads_for(config, f"decoder.{i}.cross", "cross", Positions()),
                 shape.d_model,
-                shape.d_ff,
+                shape.decoder_d_ff or shape.d_ff,
                 norm=shape.norm,
                 dropout=shape.dropout,
+                activation=shape.activation,
             )
             for i in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.apply(initialise)
+
+    def _untie(self, config: Config, positions: Positions) -> None:
+        """The matrices that are not one with the source's, and the bias of the output (`model.tied`)."""
+        shape = config.model
+        size = shape.target_vocab_size or shape.vocab_size
+        self.own_target = (
+            Embedding(
+                size, shape.d_model, positions=positions, dropout=shape.dropout, scaled=shape.scale_embedding
+            )
+            if shape.tied in ("target", "none")
+            else None
+        )
+        self.own_output = (
+            nn.Parameter(torch.randn(size, shape.d_model) * shape.d_model**-0.5)
+            if shape.tied in ("embeddings", "none")
+            else None
+        )
+        self.output_bias = nn.Parameter(torch.zeros(size)) if shape.output_bias else None
+
+    @property
+    def target_embedding(self) -> Embedding:
+        """The embedding of what is written; the source's own where they are tied."""
+        return self.embedding if self.own_target is None else self.own_target
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The output layer's matrix (V, D)."""
+        return self.target_embedding.weight if self.own_output is None else self.own_output
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """hidden (..., D) -> logits (..., V)."""
+        return F.linear(hidden, self.output_weight, self.output_bias)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
@@ -83,7 +121,7 @@ class Transformer(Tied):
         """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
         memory = self.encode(src, src_mask)
         mask = needed_mask(src_mask)
-        x = self.embedding(tgt_in)
+        x = self.target_embedding(tgt_in)
         for layer, seen in zip(self.decoder, self._cross(memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
@@ -101,7 +139,7 @@ class Transformer(Tied):
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
-        x = self.embedding(ids[:, None], state.length)  # (B, 1, D)
+        x = self.target_embedding(ids[:, None], state.length)  # (B, 1, D)
         past: list[KeyValue] = []
         for i, layer in enumerate(self.decoder):
             x, seen = layer(

@@ -10,7 +10,7 @@ token store of `regard.data`.
 import json
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tokenizers import Regex
 from tokenizers import Tokenizer as RustTokenizer
@@ -36,6 +36,18 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 os.register_at_fork(after_in_child=lambda: os.environ.update(TOKENIZERS_PARALLELISM="false"))
 
 
+class Specials(NamedTuple):
+    """The ids that stand for no text. The defaults are those of our own tokenizers."""
+
+    pad: int = PAD
+    begin: int = BEGIN  # what a decoder reads first
+    end: int = END
+    never: tuple[int, ...] = (PAD, BEGIN, MASK)  # what is never written
+
+
+OUR_SPECIALS = Specials()
+
+
 def cuts() -> InTurn:
     """What stands between the words of a line: no token reaches over one of these cuts."""
     return InTurn([Metaspace(SPACE_MARK, prepend_scheme="always"), Split(_CUTS, "isolated")])
@@ -49,7 +61,7 @@ class Tokenizer:
     'the cat </s> ≠ 狗'
     """
 
-    pad_id, begin_id, end_id, mask_id = PAD, BEGIN, END, MASK
+    specials, mask_id = OUR_SPECIALS, MASK
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         ids = {piece: number for number, piece in enumerate(vocabulary.pieces)}
@@ -72,9 +84,29 @@ class Tokenizer:
         return cls(learn(map(normalise, lines), vocab_size, cuts()))
 
     @property
+    def pad_id(self) -> int:
+        """What fills up a batch."""
+        return self.specials.pad
+
+    @property
+    def begin_id(self) -> int:
+        """What a decoder reads first."""
+        return self.specials.begin
+
+    @property
+    def end_id(self) -> int:
+        """What closes a line."""
+        return self.specials.end
+
+    @property
     def vocab_size(self) -> int:
         """How many ids there are."""
         return len(self._pieces)
+
+    @property
+    def target_vocab_size(self) -> int:
+        """How many ids the target has; only imported tokenizers have another number for it."""
+        return self.vocab_size
 
     def encode(self, text: str) -> list[int]:
         """The ids of one line, normalised first; no begin, no end."""
@@ -85,6 +117,10 @@ class Tokenizer:
         lines = [normalise(text).split(" ") for text in texts]
         known = self._known(set().union(*lines))
         return [[number for word in words for number in known[word]] for words in lines]
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of lines of the target language; one vocabulary serves both."""
+        return self.encode_batch(texts)
 
     def _known(self, words: set[str]) -> dict[str, list[int]]:
         """The memory of words and their ids, with all of `words` in it.

@@ -13,7 +13,7 @@ from regard.config import TrainConfig
 from regard.data.batch import Batch, collate
 from regard.data.sampler import Batches, Sampler
 from regard.data.store import Store
-from regard.text.tokenizer import BEGIN, END, PAD
+from regard.text.tokenizer import OUR_SPECIALS, Specials
 
 Rows = npt.NDArray[np.int64]
 
@@ -25,9 +25,16 @@ class Feed:
     """Batches of some rows of a store, in the order of the sampler."""
 
     def __init__(
-        self, store: Store, rows: Rows, train: TrainConfig, *, rank: int = 0, world: int = 1
+        self,
+        store: Store,
+        rows: Rows,
+        train: TrainConfig,
+        *,
+        specials: Specials = OUR_SPECIALS,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
-        self.store, self.rows = store, rows
+        self.store, self.rows, self.specials = store, rows, specials
         self.sampler = Sampler(
             store.src_lengths[rows],
             store.tgt_lengths[rows],
@@ -51,7 +58,8 @@ class Feed:
     def batch(self, epoch: int, position: int) -> Batch:
         """One batch."""
         rows = self.rows[self._of(epoch)[position]]
-        return collate(self.store, rows, pad_id=PAD, begin_id=BEGIN, end_id=END)
+        pad, begin, end, _ = self.specials
+        return collate(self.store, rows, pad_id=pad, begin_id=begin, end_id=end)
 
 
 def hold_out(store: Store) -> tuple[Rows, Rows]:

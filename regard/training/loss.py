@@ -69,7 +69,10 @@ def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Ten
     rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
     targets = batch.tgt_out.flatten().index_select(0, real)  # (N,)
     # A Function is told that a parameter wants gradients even where none are recorded.
-    weight = model.output_weight if torch.is_grad_enabled() else model.output_weight.detach()
+    weight, bias = model.output_weight, getattr(model, "output_bias", None)
+    if bias is not None:  # h W' + b = [h, 1] [W, b]'
+        rows, weight = F.pad(rows, (0, 1), value=1.0), torch.cat([weight, bias[:, None]], 1)
+    weight = weight if torch.is_grad_enabled() else weight.detach()
     loss: Tensor = _SlicedLoss.apply(rows, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 

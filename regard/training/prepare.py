@@ -161,11 +161,11 @@ def data_for(
     if valid is not None:
         held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
         validation = Validation(held, np.arange(len(held)), tokenizer)
-        feed = Feed(store, np.arange(len(store)), config.train)
+        feed = Feed(store, np.arange(len(store)), config.train, specials=tokenizer.specials)
     else:
         rows, held_out = hold_out(store)
         validation = Validation(store, held_out, tokenizer) if len(held_out) else None
-        feed = Feed(store, rows, config.train)
+        feed = Feed(store, rows, config.train, specials=tokenizer.specials)
         what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
         reporter.said(f"no validation files given: {what}")
     reporter.said(

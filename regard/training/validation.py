@@ -20,7 +20,7 @@ from regard.data.batch import pad_sources
 from regard.data.store import Store
 from regard.decoding.greedy import greedy
 from regard.decoding.search import Rules
-from regard.text.tokenizer import END, Tokenizer
+from regard.text.tokenizer import Tokenizer
 from regard.training.device import autocast
 from regard.training.feed import Feed, Rows, spread
 from regard.training.loss import sequence_loss
@@ -47,7 +47,7 @@ class Validation:
     def __init__(self, store: Store, rows: Rows, tokenizer: Tokenizer) -> None:
         assert len(rows), "a validation needs pairs"
         self.store, self.rows, self.tokenizer = store, spread(rows, LOSS_PAIRS), tokenizer
-        self.feed = Feed(store, self.rows, TrainConfig(seed=0))
+        self.feed = Feed(store, self.rows, TrainConfig(seed=0), specials=tokenizer.specials)
 
     def measure(
         self, model: nn.Module, device: torch.device, train: TrainConfig, *, pairs: int = BLEU_PAIRS
@@ -80,9 +80,12 @@ class Validation:
         order = np.argsort(self.store.src_lengths[rows], kind="stable")
         for start in range(0, len(order), BLEU_BATCH):
             places = order[start : start + BLEU_BATCH]
-            sources = [[*self.store.pair(int(rows[place]))[0].tolist(), END] for place in places]
+            sources = [
+                [*self.store.pair(int(rows[place]))[0].tolist(), self.tokenizer.end_id] for place in places
+            ]
             src, src_mask = (part.to(device) for part in pad_sources(sources))
-            rules = Rules.of(DecodeConfig(), src_mask, max_length=model.max_length)  # type: ignore[arg-type]
+            longest: int | None = model.max_length  # type: ignore[assignment]
+            rules = Rules.of(DecodeConfig(), src_mask, max_length=longest, specials=self.tokenizer.specials)
             found = greedy(model, src, src_mask, rules)  # type: ignore[arg-type]
             for place, hypothesis in zip(places, found, strict=True):
                 outputs[place] = self.tokenizer.decode(hypothesis.ids)

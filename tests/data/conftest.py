@@ -16,6 +16,9 @@ class ByteEncoder:
     def __init__(self, name: str = "bytes", vocab_size: int = 260) -> None:
         self.name, self.vocab_size, self.texts, self.longest = name, vocab_size, 0, 0
 
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.encode_batch(texts)
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         self.texts += len(texts)
         self.longest = max(self.longest, *map(len, texts))

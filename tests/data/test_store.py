@@ -63,7 +63,9 @@ def test_ids_are_as_wide_as_the_vocabulary_needs(
 def test_the_largest_ids_survive(write_pairs: Write, new_encoder: Any, tmp_path: Path) -> None:
     for vocab_size in (1 << 16, 1 << 20):
         encoder = new_encoder(name=str(vocab_size), vocab_size=vocab_size)
-        encoder.encode_batch = lambda texts, top=vocab_size - 1: [[top] for _ in texts]
+        encoder.encode_batch = encoder.encode_targets = lambda texts, top=vocab_size - 1: [
+            [top] for _ in texts
+        ]
         store = open_store(write_pairs([("a", "b")]), encoder, RULES, tmp_path / "store")
         assert store.pair(0)[0].tolist() == [vocab_size - 1]
 
