@@ -1,0 +1,136 @@
+"""One word in several sentences: the context-aware vectors that the encoder gives it, compared.
+
+    cosine(a, b) = a·b / (|a| |b|) of the encoder's outputs, the mean over a word's pieces
+
+An embedding alone would give the same vector everywhere; what differs here is what attention brought in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.batch import pad_sources
+from regard.decoding.translator import Translator
+from regard.errors import DataError, ModelError, UsageError
+from regard.look.document import as_json, rounded
+from regard.look.figure import Figure, heat_map
+from regard.look.html import notebook_frame, page
+from regard.look.look import Origin, opened, write
+from regard.look.words import Side, Word
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """The word in one of the sentences."""
+
+    sentence: int
+    side: Side
+    word: Word
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The vectors of a word wherever it stands."""
+
+    word: str
+    occurrences: tuple[Occurrence, ...]
+    vectors: Tensor  # (N, D)
+    origin: Origin
+
+    @property
+    def cosine(self) -> Tensor:
+        """How alike the vectors are: (N, N), 1 for the same direction."""
+        unit = torch.nn.functional.normalize(self.vectors.double(), dim=-1)
+        return unit @ unit.T
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values: what docs/look.md describes."""
+        return {
+            "format": "regard-word",
+            "version": 1,
+            "model": {"name": self.origin.name, "card": self.origin.card},
+            "word": self.word,
+            "occurrences": [
+                {
+                    "sentence": each.sentence,
+                    "words": [word.text for word in each.side.words[:-1]],
+                    "place": each.side.words.index(each.word),
+                }
+                for each in self.occurrences
+            ],
+            "cosine": rounded(self.cosine, 4),
+            "vectors": rounded(self.vectors, 4),
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return as_json(self.to_dict())
+
+    def to_html(self) -> str:
+        """A page in one file that needs no network."""
+        return page(self.to_dict(), "contexts.js")
+
+    def figure(self) -> Figure:
+        """The cosines as a figure; each occurrence is shown with the words around it."""
+        names = [_around(each) for each in self.occurrences]
+        return heat_map(self.cosine, names, names, f"cosine of the encoder's vectors of “{self.word}”")
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it by the ending of the path: .html, .json, .svg or .png."""
+        writers: dict[str, Callable[[], str | bytes]] = {
+            ".html": self.to_html,
+            ".json": lambda: self.to_json() + "\n",
+            ".png": lambda: self.figure().to_png(),
+            ".svg": lambda: self.figure().to_svg(),
+        }
+        write(Path(path), writers)
+
+    def _repr_html_(self) -> str:
+        return notebook_frame(self.to_html(), f"The word {self.word} in context")
+
+
+def compare_word(
+    model: Translator | str | PathLike[str], word: str, sentences: Sequence[str]
+) -> Contexts:
+    """The encoder's vectors of `word` in each sentence, at every place where it stands (case aside)."""
+    translator, origin = opened(model)
+    if not hasattr(translator.model, "encode"):
+        raise ModelError(f"{origin.name} has no encoder, so that a word has no vector in its sentence")
+    if not sentences:
+        raise UsageError("give the sentences in which to look for the word")
+    found: list[Occurrence] = []
+    vectors: list[Tensor] = []
+    for number, sentence in enumerate(sentences):
+        ids = [*translator.tokenizer.encode(sentence), translator.tokenizer.end_id]
+        side = Side.of(ids, translator.tokenizer)
+        places = [each for each in side.words[:-1] if each.text.casefold() == word.casefold()]
+        if not places:
+            raise DataError(f"sentence {number + 1} does not hold the word {word!r}: {sentence[:60]!r}")
+        memory = _encode(translator, ids)  # (S, D)
+        found += [Occurrence(number, side, place) for place in places]
+        vectors += [memory[place.first : place.end].mean(0) for place in places]
+    return Contexts(word, tuple(found), torch.stack(vectors), origin)
+
+
+def _encode(translator: Translator, ids: list[int]) -> Tensor:
+    """The encoder's output (S, D) for one sentence."""
+    limit = translator.model.max_length
+    if limit is not None and len(ids) > limit:
+        raise DataError(f"a sentence has {len(ids)} tokens and this model takes {limit}; shorten it")
+    device = next(translator.model.parameters()).device
+    src, src_mask = (part.to(device) for part in pad_sources([ids]))
+    with torch.inference_mode():
+        memory: Tensor = translator.model.encode(src, src_mask)[0].float().cpu()
+    return memory
+
+
+def _around(each: Occurrence, reach: int = 2) -> str:
+    """The word with its neighbours: `the river bank was wet`."""
+    words = each.side.words[:-1]
+    place = words.index(each.word)
+    return " ".join(word.text for word in words[max(0, place - reach) : place + reach + 1])
