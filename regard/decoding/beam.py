@@ -1,6 +1,6 @@
 """Beam search: the best few beginnings of each sentence side by side, instead of the best one.
 
-    score = log p / length ** penalty, the end not counted
+    score = log p / length ** penalty, the end counted
 
 Each sentence has `beam` places. At every step its beginnings are continued in the 2 · beam likeliest ways.
 Those of the first `beam` that end become outputs; the likeliest others, ended ones left out, fill the places
@@ -70,7 +70,7 @@ class Found:
 
     def best(self) -> list[list[Hypothesis]]:
         """The `n_best` of each sentence, best first."""
-        return [sorted(outputs, key=self.rules.rank)[: self.n_best] for outputs in self.outputs]
+        return [sorted(outputs, key=lambda each: -each.score)[: self.n_best] for outputs in self.outputs]
 
 
 def beam_search(

@@ -2,7 +2,7 @@
 
     most  = max_extra + max_ratio · source length, tokens with the end; never beyond the model's positions
     least = min_ratio · source length, tokens before the end
-    score = log p / length ** penalty, the end not counted
+    score = log p / length ** penalty, the end counted
 
 An output that reaches `most` without ending is cut there and marked. `greedy.py` and `sampling.py` give
 `write` their way of choosing; `beam.py` has its own loop. Before this file: `regard.models.protocol`.
@@ -75,11 +75,7 @@ class Rules:
         """What was written, with its end if it came, and log p = total as an output with its score."""
         ended = written[-1] == self.specials.end
         ids = written[:-1] if ended else written
-        return Hypothesis(ids, float(total / max(1, len(ids)) ** self.penalty), not ended)
-
-    def rank(self, output: Hypothesis) -> tuple[bool, float]:
-        """Sorts outputs, the best first. Under a length penalty nothing is worth less than an empty one."""
-        return not output.ids and self.penalty > 0, -output.score
+        return Hypothesis(ids, float(total / len(written) ** self.penalty), not ended)
 
 
 def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tensor) -> Tensor:

@@ -150,6 +150,21 @@ class Tokenizer:
         """`decode` of each."""
         return [self.decode(ids) for ids in batch]
 
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """All tokens by id."""
+        return self._pieces
+
+    @property
+    def target_pieces(self) -> tuple[str, ...]:
+        """All tokens of the target by id."""
+        return self.pieces
+
+    @property
+    def unknown_id(self) -> int:
+        """What stands for a piece that is unknown to others; our own lines never need it."""
+        return MASK
+
     def token(self, number: int) -> str:
         """The piece with this id as it stands in the vocabulary: `▁cat`, `<0x0A>`, `</s>`."""
         return self._pieces[number]

@@ -22,7 +22,7 @@ def by_hand(
         last = max((t for t in range(V) if t not in FORBIDDEN), key=lambda t: float(logp[t]))
         total += float(logp[last])
         if last == END:
-            return ids, total / max(1, step), False
+            return ids, total / (step + 1), False
         ids.append(last)
     return ids, total / most, True
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.config import DecodeConfig
-from regard.decoding.search import Hypothesis, Rules, log_probabilities, write
+from regard.decoding.search import Rules, log_probabilities, write
 from regard.errors import ModelError
 from regard.models.table import TableModel
 
@@ -80,7 +80,7 @@ def test_each_row_is_cut_at_its_own_limit_and_marked() -> None:
     assert [each.length for each in found] == [5, 1, 3]
 
 
-def test_the_score_is_log_p_by_length_without_the_end() -> None:
+def test_the_score_is_log_p_by_length_with_the_end_counted() -> None:
     chain = torch.full((V, V), float("-inf"))
     chain[BEGIN, A] = chain[A, A] = chain[A, END] = 0.0  # p(A | A) = p(END | A) = 1/2
     model = TableModel(chain)
@@ -89,11 +89,4 @@ def test_the_score_is_log_p_by_length_without_the_end() -> None:
     (found,) = write(model, model.start(src, src > 0), rules, lambda logp, step, rows: logp.argmax(-1))
     # The first A is certain. With two tokens written, the end and A are equal and the first of them wins.
     assert found.ids == [A, A]
-    assert found.score == pytest.approx(2 * torch.tensor(0.5).log().item() / 2**2)
-
-
-def test_outputs_rank_by_score_and_an_empty_one_last_where_length_counts() -> None:
-    empty, good, cut = Hypothesis([], -0.1, False), Hypothesis([4], -1.0, False), Hypothesis([4], -2.0, True)
-    for penalty, wanted in ((0.0, [empty, good, cut]), (1.0, [good, cut, empty])):
-        rules = Rules(torch.tensor([0]), torch.tensor([9]), penalty)
-        assert sorted([cut, empty, good], key=rules.rank) == wanted
+    assert found.score == pytest.approx(2 * torch.tensor(0.5).log().item() / 3**2)

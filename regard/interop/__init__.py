@@ -1,0 +1,1 @@
+"""Models that go to other programs and come from them: one file a foreign format."""

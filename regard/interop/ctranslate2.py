@@ -1,0 +1,248 @@
+"""CTranslate2, the C++ runtime: a model folder of ours becomes one of its own, and can be run from here.
+
+`write` lays the weights out as its TransformerSpec wants them: query, key and value in one matrix, positions
+as a table. The folder also holds our tokenizer and decoding defaults, so that `Runner` takes raw text. The
+search is the same on both sides (`regard/decoding/beam.py`), and so are the translations.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.heads import MultiHead
+from regard.config import Config, DecodeConfig, merge
+from regard.data.batch import pad_sources
+from regard.decoding.search import Hypothesis, Rules
+from regard.decoding.translator import Translator, Wish
+from regard.errors import ModelError, UsageError
+from regard.interop.parts import need, plain, position_table
+from regard.layers import FeedForward, Residual
+from regard.models.folder import GENERATION, TOKENIZER, Loaded
+from regard.models.transformer import Transformer
+from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
+
+NAME = "ctranslate2"
+PRECISIONS = {"fp32": "float32", "int8": "int8", "bf16": "bfloat16"}
+_NEVER = -1e9  # the bias of a token that is never written
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def write(loaded: Loaded, out: Path) -> None:
+    """A folder that `ctranslate2.Translator` opens, in float32; it can compute in others."""
+    need(NAME)
+    allowed = {"attention.score": ("scaled-dot", "dot"), "positions.kind": ("sinusoidal", "learned", "none")}
+    model = plain(loaded.model, loaded.config, "CTranslate2", allowed)
+    spec = _spec(model, loaded.config)
+    _fill_ends(spec, model, loaded)
+    for there, here in zip(spec.encoder.layer, model.encoder, strict=True):
+        _fill_attention(there.self_attention, here.attention, here.around_attention)
+        _fill_feed_forward(there.ffn, here.feed_forward, here.around_feed_forward)
+    for there, here in zip(spec.decoder.layer, model.decoder, strict=True):
+        _fill_attention(there.self_attention, here.attention, here.around_attention)
+        _fill_attention(there.attention, here.cross, here.around_cross)
+        _fill_feed_forward(there.ffn, here.feed_forward, here.around_feed_forward)
+    spec.validate()
+    spec.optimize(quantization="float32")
+    spec.save(str(out))
+    (out / TOKENIZER).write_text(loaded.tokenizer.to_json(), encoding="utf-8")
+    (out / GENERATION).write_text(json.dumps(dataclasses.asdict(loaded.config.decode), indent=2) + "\n")
+
+
+def _spec(model: Transformer, config: Config) -> Any:
+    """An empty specification of the model's shape, with its vocabularies."""
+    specs = need("ctranslate2.specs")
+    shape = config.model
+    options = {
+        "pre_norm": shape.norm == "pre",
+        "activation": specs.Activation[shape.activation.upper()],
+    }
+    return specs.TransformerSpec(
+        specs.TransformerEncoderSpec(shape.encoder_layers, shape.n_heads, **options),
+        specs.TransformerDecoderSpec(shape.decoder_layers, shape.decoder_heads or shape.n_heads, **options),
+    )
+
+
+def _fill_ends(spec: Any, model: Transformer, loaded: Loaded) -> None:
+    """Embeddings, positions, closing norms, the output layer and the vocabularies."""
+    config, tokenizer = loaded.config, loaded.tokenizer
+    spec.encoder.embeddings[0].weight = model.embedding.weight.detach()
+    spec.decoder.embeddings.weight = model.target_embedding.weight.detach()
+    for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
+        side.scale_embeddings = config.model.scale_embedding
+        side.position_encodings.encodings = position_table(model, config)
+        if isinstance(norm, nn.LayerNorm):
+            _fill_norm(side.layer_norm, norm)
+    spec.decoder.projection.weight = model.output_weight.detach()
+    bias = _output_bias(model, tokenizer)
+    if bias is not None:
+        spec.decoder.projection.bias = bias
+    sizes = len(model.embedding.weight), len(model.output_weight)
+    spec.register_source_vocabulary(_words(tokenizer.pieces, sizes[0]))
+    spec.register_target_vocabulary(_words(tokenizer.target_pieces, sizes[1]))
+    spec.config.bos_token = spec.config.decoder_start_token = tokenizer.target_pieces[tokenizer.begin_id]
+    spec.config.eos_token = tokenizer.target_pieces[tokenizer.end_id]
+    spec.config.unk_token = tokenizer.pieces[tokenizer.unknown_id]
+    spec.config.add_source_eos = True
+
+
+def _output_bias(model: Transformer, tokenizer: Tokenizer) -> Tensor | None:
+    """The bias of the output layer; it also keeps an imported model from what it must not write."""
+    size = len(model.output_weight)
+    ours = tokenizer.specials == OUR_SPECIALS and size == tokenizer.target_vocab_size
+    if model.output_bias is None and ours:
+        return None  # trained not to write them
+    bias = torch.zeros(size) if model.output_bias is None else model.output_bias.detach().clone()
+    bias[list(tokenizer.specials.never)] = _NEVER
+    bias[tokenizer.target_vocab_size :] = _NEVER
+    return bias
+
+
+def _words(pieces: tuple[str, ...], size: int) -> list[str]:
+    """The vocabulary, with names for rows that have no token."""
+    return [*pieces, *(f"<unused{number}>" for number in range(len(pieces), size))]
+
+
+def _fill_norm(there: Any, norm: nn.LayerNorm) -> None:
+    there.gamma, there.beta = norm.weight.detach(), norm.bias.detach()
+
+
+def _fill_linear(there: Any, *parts: nn.Linear) -> None:
+    """One matrix from several that read the same vectors."""
+    there.weight = torch.cat([part.weight.detach() for part in parts])
+    there.bias = torch.cat([part.bias.detach() for part in parts])
+
+
+def _fill_attention(there: Any, heads: MultiHead, around: Residual) -> None:
+    if len(there.linear) == 2:  # self-attention
+        _fill_linear(there.linear[0], heads.query, heads.key_value)
+    else:
+        _fill_linear(there.linear[0], heads.query)
+        _fill_linear(there.linear[1], heads.key_value)
+    _fill_linear(there.linear[-1], heads.out)
+    _fill_norm(there.layer_norm, around.norm)
+    there.queries_scale = float(heads.score.scale)
+
+
+def _fill_feed_forward(there: Any, network: FeedForward, around: Residual) -> None:
+    _fill_linear(there.linear_0, network.inner)
+    _fill_linear(there.linear_1, network.outer)
+    _fill_norm(there.layer_norm, around.norm)
+
+
+# Running -----------------------------------------------------------------------------------------
+
+
+class Runner(Translator):
+    """A folder that `write` made, translated with by CTranslate2; the calls are those of `Translator`."""
+
+    def __init__(self, folder: Path, *, device: str = "cpu", precision: str = "fp32") -> None:
+        if precision not in PRECISIONS:
+            raise UsageError(
+                f"precision ({precision}) must be one of {', '.join(PRECISIONS)} for CTranslate2"
+            )
+        for name in ("model.bin", "config.json", TOKENIZER, GENERATION):
+            if not (folder / name).is_file():
+                raise ModelError(f"{folder} has no {name}; make it with regard export --to ctranslate2")
+        super().__init__(_Foreign(), _tokenizer(folder), _decode(folder))
+        self._sources, self._targets = _vocabularies(folder)
+        self._ids = {word: number for number, word in enumerate(self._targets)}
+        try:
+            self._engine = need(NAME).Translator(
+                str(folder),
+                device=device,
+                compute_type=PRECISIONS[precision],
+                inter_threads=1,
+                intra_threads=torch.get_num_threads(),
+            )
+        except (RuntimeError, ValueError) as error:
+            raise ModelError(f"{folder} does not open in CTranslate2: {_line(error)}") from error
+
+    def _search(self, sources: list[list[int]], wish: Wish) -> list[list[Hypothesis]]:
+        """The outputs of one batch. What is longer than a sentence's own bound is searched again alone."""
+        if wish.sampling is not None:
+            raise UsageError("--sample draws with Regard's own engine; leave --engine out")
+        rules = Rules.of(wish.decode, pad_sources(sources)[1])
+        most, least = rules.most.tolist(), rules.least.tolist()
+        if any(least):
+            found = [self._run([s], wish, m, n)[0] for s, m, n in zip(sources, most, least, strict=True)]
+        else:
+            found = self._run(sources, wish, max(most), 0)
+            for row, bound in enumerate(most):
+                if any(each.length > bound for each in found[row]):
+                    found[row] = self._run(sources[row : row + 1], wish, bound, 0)[0]
+        return [outputs[: wish.n_best] for outputs in found]
+
+    def _run(self, sources: list[list[int]], wish: Wish, most: int, least: int) -> list[list[Hypothesis]]:
+        """The outputs of each source, the end of which CTranslate2 adds itself.
+
+        All `beam` are asked for, to see when a search was over; without a length penalty the number
+        asked for decides that.
+        """
+        decode = wish.decode
+        results = self._engine.translate_batch(
+            [[self._sources[number] for number in ids[:-1]] for ids in sources],
+            beam_size=decode.beam,
+            num_hypotheses=decode.beam if decode.length_penalty else wish.n_best,
+            length_penalty=decode.length_penalty,
+            max_decoding_length=most,
+            min_decoding_length=least,
+            max_input_length=0,
+            return_scores=True,
+        )
+        return [
+            [
+                Hypothesis([self._ids[word] for word in words], score, len(words) == most)
+                for words, score in zip(each.hypotheses, each.scores, strict=True)
+            ]
+            for each in results
+        ]
+
+
+class _Foreign:
+    """The place of a model that is run elsewhere."""
+
+    max_length: int | None = None
+    training = False
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_json((folder / TOKENIZER).read_text(encoding="utf-8"))
+    except (ModelError, UnicodeDecodeError) as error:
+        raise ModelError(f"{folder / TOKENIZER}: {_line(error)}") from error
+
+
+def _decode(folder: Path) -> DecodeConfig:
+    try:
+        tree = json.loads((folder / GENERATION).read_text(encoding="utf-8"))
+        return merge(Config(), {f"decode.{key}": value for key, value in tree.items()}).decode
+    except (ValueError, AttributeError) as error:  # a UsageError is one
+        raise ModelError(f"{folder / GENERATION}: {_line(error)}") from error
+
+
+def _vocabularies(folder: Path) -> tuple[list[str], list[str]]:
+    """The words of the source and of the target by id."""
+    shared = folder / "shared_vocabulary.json"
+    paths = (
+        [shared] * 2
+        if shared.is_file()
+        else [folder / f"{side}_vocabulary.json" for side in ("source", "target")]
+    )
+    try:
+        source, target = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder} has no vocabulary that can be read: {_line(error)}") from error
+    if not all(
+        isinstance(side, list) and all(isinstance(word, str) for word in side) for side in (source, target)
+    ):
+        raise ModelError(f"{folder}: a vocabulary must be a list of words; export the model again")
+    return source, target

@@ -1,0 +1,101 @@
+"""What every format asks of a model: a plain Transformer, its tensors under names, a folder that is whole.
+
+A format holds what its program can compute. What it cannot is refused with the reason, before anything is
+written. A folder is filled beside its place and renamed into it.
+"""
+
+import importlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from torch import Tensor, nn
+
+from regard.attention.positions import sinusoids
+from regard.config import Config
+from regard.errors import ModelError, StorageError, UsageError
+from regard.models.transformer import Transformer
+
+
+def need(package: str) -> ModuleType:
+    """An optional package, or how to install it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise UsageError(f"{package} is not installed; pip install 'regard[interop]'") from error
+
+
+def plain(
+    model: nn.Module, config: Config, format_name: str, allowed: Mapping[str, tuple[str, ...]]
+) -> Transformer:
+    """The model, if the format can compute it.
+
+    `allowed` names config keys and the values that the format knows beside those of the paper's Transformer.
+    """
+    rules = {
+        "model.kind": ("transformer",),
+        "attention.kind": ("full",),
+        "attention.score": ("scaled-dot",),
+        "positions.kind": ("sinusoidal",),
+    } | dict(allowed)
+    for key, words in rules.items():
+        table, _, leaf = key.partition(".")
+        value = getattr(getattr(config, table), leaf)
+        if value not in words:
+            raise ModelError(f"{format_name} cannot hold {key}={value}; it takes {', '.join(words)}")
+    if config.model.kv_heads not in (0, config.model.n_heads):
+        raise ModelError(
+            f"{format_name} cannot hold model.kv_heads={config.model.kv_heads} with "
+            f"{config.model.n_heads} heads; it takes as many key heads as heads"
+        )
+    assert isinstance(model, Transformer)
+    return model
+
+
+def longest(config: Config) -> int:
+    """Places that any sentence the folder translates, or its translation, can take."""
+    decode = config.decode
+    return max(
+        config.positions.max_length,
+        decode.max_source,
+        decode.max_extra + int(decode.max_ratio * decode.max_source),
+    )
+
+
+def position_table(model: Transformer, config: Config) -> Tensor:
+    """What is added to the embeddings, place by place (L, D)."""
+    if config.positions.kind == "learned":
+        table: Tensor = model.embedding.positions.table  # type: ignore[assignment]
+        return table.detach()
+    table = sinusoids(longest(config), config.model.d_model)
+    return table if config.positions.kind == "sinusoidal" else table * 0
+
+
+def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with a prefix before their names."""
+    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to write to, which becomes `out` when the block ends well and is gone when it does not."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} exists and is not an empty folder; name another one")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        place.chmod(0o755)
+    except OSError as error:
+        raise StorageError(f"cannot write to {out.parent}: {error.strerror}") from error
+    try:
+        yield place
+        if out.exists():
+            out.rmdir()
+        place.rename(out)
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
