@@ -5,6 +5,7 @@ and the command line answers at once.
 
     regard.train(...)                   pairs of lines -> a model folder
     regard.load("runs/demo")            a model folder -> a Translator
+    regard.look("runs/demo", "...")     a sentence -> what every head looked at
     regard.attend(query, key, value)    attention itself
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from regard.data.corpus import Corpus
     from regard.decoding.translator import Translator, load
     from regard.errors import RegardError
+    from regard.look.look import look
     from regard.models.transformer import Transformer
     from regard.text.phrasebook import phrases
     from regard.text.tokenizer import Tokenizer
@@ -37,6 +39,7 @@ __all__ = [
     "__version__",
     "attend",
     "load",
+    "look",
     "phrases",
     "record",
     "train",
@@ -52,6 +55,7 @@ _HOMES = {
     "Translator": "regard.decoding.translator",
     "attend": "regard.attention.attend",
     "load": "regard.decoding.translator",
+    "look": "regard.look.look",
     "phrases": "regard.text.phrasebook",
     "record": "regard.attention.record",
     "train": "regard.training.run",

@@ -24,6 +24,9 @@ from regard.look.look import Origin, opened, write
 from regard.look.words import Side, Word
 
 
+ENDINGS = (".html", ".json", ".png", ".svg")
+
+
 @dataclass(frozen=True)
 class Occurrence:
     """The word in one of the sentences."""

@@ -5,7 +5,6 @@ very search (`trace.py`). What it becomes: HTML (`html.py`), JSON (`document.py`
 Pharaoh (`align.py`).
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -196,7 +195,3 @@ def _check_size(model: Any, length: int, keep: Callable[[str], bool] | None) -> 
         )
     return sum(4 * length * each.query.out_features for each in heads)
 
-
-def with_origin(seen: Look, origin: Origin) -> Look:
-    """The same, said to be of another model."""
-    return dataclasses.replace(seen, origin=origin)

@@ -1,0 +1,41 @@
+// Pieces joined to words and back. As a key a word gets the sum of its pieces, as a query it looks as they do on average.
+
+const SPACE_MARK = "\u2581";
+const SPECIAL = { "<s>": "begin", "</s>": "end", "<pad>": "padding", "<mask>": "mask" };
+
+/* What stands at one edge of a map: [{text, first, end, glued, special}]. */
+export function unitsOf(data, name, joined) {
+  const side = data.sides[name];
+  if (joined) return side.words.map((word) => unit(word.text, word.first, word.end, side.tokens));
+  return side.tokens.map((token, i) => unit(token.replaceAll(SPACE_MARK, "") || SPACE_MARK, i, i + 1, side.tokens));
+}
+
+function unit(text, first, end, tokens) {
+  const special = end - first === 1 && tokens[first] in SPECIAL;
+  const glued = first > 0 && !tokens[first].startsWith(SPACE_MARK) && !special && !(tokens[first - 1] in SPECIAL);
+  return { text: special ? SPECIAL[tokens[first]] : text, first, end, glued, special };
+}
+
+/* weights of pieces [T][S] as those of units. */
+export function joinWeights(weights, queries, keys) {
+  const columns = weights.map((row) => keys.map((key) => sum(row.slice(key.first, key.end))));
+  return queries.map((query) => {
+    const rows = columns.slice(query.first, query.end);
+    return keys.map((_, j) => sum(rows.map((row) => row[j])) / rows.length);
+  });
+}
+
+/* The mean of several tables [T][S] of one size. */
+export function meanWeights(tables) {
+  return tables[0].map((row, i) => row.map((_, j) => sum(tables.map((table) => table[i][j])) / tables.length));
+}
+
+/* The probability of a unit that was written: the product over its pieces. */
+export function confidenceOf(data, unit) {
+  const pieces = (data.sides.target.confidence || []).slice(unit.first, unit.end);
+  return pieces.length ? pieces.reduce((product, p) => product * p, 1) : null;
+}
+
+export function sum(numbers) {
+  return numbers.reduce((total, each) => total + each, 0);
+}
