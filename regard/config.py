@@ -32,19 +32,32 @@ def _between(name: str, value: float, low: float, high: float) -> None:
     _rule(low <= value <= high, f"{name} ({value:g}) must be between {low:g} and {high:g}")
 
 
-# What attention replaced, and what of the settings each of them cannot follow: a key, the values that it
-# takes all the same, why. What stands in every preset (model.d_ff, model.n_heads) may be given and is not
-# heard; so are sinusoidal positions, which are the default.
-_OWN_ORDER = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
-_NO_SELF = {"attention.kind": (("full",), "it has no self-attention")}
-_NO_ATTENTION = {"attention.score": (("scaled-dot",), "it has no attention")}
-_NO_WINDOW = {"model.kernel": ((5,), "it has no windows")}
-_EMBEDDED = {"positions.kind": (("sinusoidal", "learned", "none"), "positions act on its embeddings alone")}
-REPLACED: dict[str, dict[str, tuple[tuple[Any, ...], str]]] = {
-    "rnn": _OWN_ORDER | _NO_SELF | _NO_ATTENTION | _NO_WINDOW,
+POSITION_KINDS = ("sinusoidal", "learned", "relative", "structural", "rotary", "alibi", "none")
+_ON_SCORES = ("relative", "structural", "alibi")
+
+# What attention replaced: kinds of model beside the Transformer.
+REPLACED = ("rnn", "rnn-attention", "lstmn", "conv")
+
+# What each kind cannot follow: a key, the values that it takes all the same, why not others. What stands in
+# every preset (model.d_ff, model.n_heads) may be given to all and is not heard where it means nothing; so may
+# sinusoidal positions, which are the default.
+_Limits = dict[str, tuple[tuple[Any, ...], str]]
+_NO_WINDOW: _Limits = {"model.kernel": ((5,), "it has no windows")}
+_NO_SELF: _Limits = {"attention.kind": (("full",), "it has no self-attention")}
+_OWN_ORDER: _Limits = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
+_LIMITS: dict[str, _Limits] = {
+    "transformer": _NO_WINDOW,
+    "rnn": _OWN_ORDER
+    | _NO_SELF
+    | _NO_WINDOW
+    | {
+        "attention.score": (("scaled-dot",), "it has no attention"),
+        "attention.dropout": ((0.0,), "it has no attention"),
+    },
     "rnn-attention": _OWN_ORDER | _NO_SELF | _NO_WINDOW,
-    "lstmn": _OWN_ORDER | {"attention.kind": (("full",), "it looks at all that was read")} | _NO_WINDOW,
-    "conv": _EMBEDDED | _NO_SELF,
+    "lstmn": _OWN_ORDER | _NO_WINDOW | {"attention.kind": (("full",), "it looks at all that it has read")},
+    "conv": _NO_SELF
+    | {"positions.kind": (("sinusoidal", "learned", "none"), "positions act on its embeddings alone")},
 }
 
 
@@ -121,7 +134,7 @@ class AttentionConfig:
 
     def __post_init__(self) -> None:
         _one_of("attention.kind", self.kind, ("full",))
-        _one_of("attention.score", self.score, ("scaled-dot", "dot"))
+        _one_of("attention.score", self.score, ("scaled-dot", "dot", "cosine", "additive", "general"))
         _between("attention.dropout", self.dropout, 0, 0.95)
 
 
@@ -131,9 +144,11 @@ class PositionsConfig:
 
     kind: str = "sinusoidal"
     max_length: int = 1024  # longest sequence that learned positions can hold
+    clip: int = 16  # relative and structural: distances beyond this one count as this one
 
     def __post_init__(self) -> None:
-        _one_of("positions.kind", self.kind, ("sinusoidal", "learned", "none"))
+        _one_of("positions.kind", self.kind, POSITION_KINDS)
+        _between("positions.clip", self.clip, 1, 65536)
         _between("positions.max_length", self.max_length, 1, 1_000_000)
 
 
@@ -244,7 +259,7 @@ class Config:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
 
     def __post_init__(self) -> None:
-        for key, (taken, why) in REPLACED.get(self.model.kind, {}).items():
+        for key, (taken, why) in _LIMITS[self.model.kind].items():
             table, _, leaf = key.partition(".")
             value = getattr(getattr(self, table), leaf)
             _rule(
@@ -252,6 +267,23 @@ class Config:
                 f"{key} ({value}) means nothing to model.kind={self.model.kind}: {why}; "
                 f"it takes {', '.join(map(str, taken))}",
             )
+        self._check_positions()
+
+    def _check_positions(self) -> None:
+        """The rules between positions and what attends."""
+        shape, kind = self.model, self.positions.kind
+        for heads in (shape.n_heads, shape.decoder_heads or shape.n_heads):
+            width = shape.d_model // heads
+            _rule(
+                kind != "rotary" or width % 2 == 0,
+                f"positions.kind=rotary turns pairs of dimensions: the head width d_model / n_heads ({width}) "
+                "must be even",
+            )
+        _rule(
+            self.attention.kind == "full" or kind not in _ON_SCORES,
+            f"positions.kind={kind} acts on the score of every pair, which attention.kind={self.attention.kind} "
+            "does not compute; take sinusoidal, learned, rotary or none",
+        )
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -1,98 +1,69 @@
 """How a model knows order, one config word each (`positions.kind`); attention alone ignores it.
 
-    sinusoidal  sin and cos of geometric frequencies, laid out as [sin | cos] halves;
-                p_{i+k} is a linear function of p_i (Vaswani et al. 2017, 3.5)
-    learned     one vector a place; cannot go past its length
+    sinusoidal  sin and cos of geometric frequencies, added to the embeddings    `absolute.py`
+    learned     one vector a place, added to the embeddings; has an end          `absolute.py`
+    relative    a vector for each clipped distance, on keys and values           `relative.py`
+    rotary      queries and keys turned by an angle that grows with the place    `rotary.py`
+    alibi       a cost of distance on the scores, a slope a head                 `alibi.py`
+    structural  depth and distance in a dependency tree of the source            `structural.py`
     none        nothing
 
-A scheme can act in four places: on the embeddings (`embed`), on queries and keys (`turn`), on the scores
-(`bias`), and on what is gathered from the values (`gather`).
+A kind is entered in two tables: what it does to the embeddings and what it does inside attention.
 """
 
-import math
 from collections.abc import Callable
 
-import torch
-from torch import Tensor, nn
+from regard.attention.absolute import Learned, Sinusoidal, sinusoids
+from regard.attention.alibi import Alibi
+from regard.attention.order import Positions
+from regard.attention.relative import Relative
+from regard.attention.rotary import Rotary
+from regard.attention.structural import Depth, Structural
+from regard.config import PositionsConfig
 
-from regard.errors import DataError
-
-
-class Positions(nn.Module):
-    """Base of all schemes; does nothing, which is the scheme `none`."""
-
-    max_length: int | None = None  # longest sequence; None: any
-    needs_weights = False  # whether `gather` has something to say; the readable path computes then
-
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
-        """Embeddings (B, T, D) of the places from `offset` on, with their positions."""
-        return x
-
-    def turn(self, x: Tensor, offset: int = 0) -> Tensor:
-        """Queries or keys (B, H, T, K) of the places from `offset` on, with their positions."""
-        return x
-
-    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor | None:
-        """What is added to the scores of q (B, H, T, K), whose first place is `offset`, with S keys."""
-        return None
-
-    def gather(self, weights: Tensor, offset: int = 0) -> Tensor | None:
-        """What is added to the output (B, H, T, K) for weights (B, H, T, S); `offset` as in `bias`."""
-        return None
-
-
-def sinusoids(length: int, width: int, offset: int = 0) -> Tensor:
-    """The table (length, width) of sinusoids from place `offset` on: [sin | cos] halves.
-
-    >>> sinusoids(1, 4).tolist()
-    [[0.0, 0.0, 1.0, 1.0]]
-    """
-    half = (width + 1) // 2
-    rates = torch.exp(torch.arange(half) * (-math.log(10000.0) * 2 / width))
-    angles = torch.arange(offset, offset + length)[:, None] * rates  # (length, half)
-    return torch.cat([angles.sin(), angles.cos()], 1)[:, :width]
-
-
-class Sinusoidal(Positions):
-    """Sinusoids added to the embeddings; any length."""
-
-    def __init__(self, width: int, max_length: int) -> None:
-        super().__init__()
-        self.register_buffer("table", sinusoids(max_length, width), persistent=False)
-
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
-        table: Tensor = self.table  # type: ignore[assignment]
-        end = offset + x.shape[1]
-        if end > table.shape[0]:
-            return x + sinusoids(x.shape[1], x.shape[2], offset).to(x)
-        return x + table[offset:end]
-
-
-class Learned(Positions):
-    """A learned vector for each place up to `max_length`."""
-
-    def __init__(self, width: int, max_length: int) -> None:
-        super().__init__()
-        self.max_length = max_length
-        self.table = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
-
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
-        end = offset + x.shape[1]
-        if end > self.table.shape[0]:
-            raise DataError(
-                f"a sequence of {end} tokens is longer than the {self.table.shape[0]} learned positions;"
-                " shorten it, or train with positions.kind=sinusoidal"
-            )
-        return x + self.table[offset:end]
-
-
+# On the embeddings: made for their width and the longest sequence.
 POSITIONS: dict[str, Callable[[int, int], Positions]] = {
     "sinusoidal": Sinusoidal,
     "learned": Learned,
-    "none": lambda width, max_length: Positions(),
+    "structural": Sinusoidal,
+}
+
+# Inside self-attention: made for H heads of width K.
+RELATIONS: dict[str, Callable[[PositionsConfig, int, int], Positions]] = {
+    "relative": lambda config, n_heads, d_head: Relative(d_head, config.clip),
+    "rotary": lambda config, n_heads, d_head: Rotary(d_head, config.max_length),
+    "alibi": lambda config, n_heads, d_head: Alibi(n_heads),
+    "structural": lambda config, n_heads, d_head: Structural(d_head, config.clip),
 }
 
 
 def build_positions(kind: str, width: int, max_length: int) -> Positions:
-    """The scheme of that name for embeddings of `width`."""
-    return POSITIONS[kind](width, max_length)
+    """What the kind does to embeddings of `width`."""
+    return POSITIONS[kind](width, max_length) if kind in POSITIONS else Positions()
+
+
+def build_source(kind: str, width: int) -> Positions:
+    """What the kind does to the source's embeddings alone, after that."""
+    return Depth(width) if kind == "structural" else Positions()
+
+
+def build_relations(config: PositionsConfig, role: str, n_heads: int, d_head: int) -> Positions:
+    """What the kind does inside an attention; role is "encoder", "decoder" or "cross".
+
+    Between two sequences there is no distance, so cross-attention has none; the target has no tree.
+    """
+    unknown = role == "cross" or (role == "decoder" and config.kind == "structural")
+    if unknown or config.kind not in RELATIONS:
+        return Positions()
+    return RELATIONS[config.kind](config, n_heads, d_head)
+
+
+__all__ = [
+    "POSITIONS",
+    "RELATIONS",
+    "Positions",
+    "build_positions",
+    "build_relations",
+    "build_source",
+    "sinusoids",
+]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.attention.heads import MultiHead
 from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
-from regard.attention.positions import Positions
+from regard.attention.positions import Positions, build_relations
 from regard.config import Config
 from regard.layers.embedding import Embedding
 
@@ -49,18 +49,19 @@ def needed_mask(src_mask: Tensor) -> Tensor | None:
     return None if bool(src_mask.all()) else padding_mask(src_mask)
 
 
-def heads_for(config: Config, name: str, role: str, positions: Positions | None = None) -> MultiHead:
+def heads_for(config: Config, name: str, role: str) -> MultiHead:
     """The attention that the config asks for; role is "encoder", "decoder" or "cross"."""
     shape = config.model
+    n_heads = shape.n_heads if role == "encoder" else shape.decoder_heads or shape.n_heads
     return MultiHead(
         shape.d_model,
-        shape.n_heads if role == "encoder" else shape.decoder_heads or shape.n_heads,
+        n_heads,
         kv_heads=shape.kv_heads,
         name=name,
         kernel=build_kernel(config.attention, role),
         score=config.attention.score,
         dropout=config.attention.dropout,
-        positions=positions,
+        positions=build_relations(config.positions, role, n_heads, shape.d_model // n_heads),
     )
 
 

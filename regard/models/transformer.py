@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
 from regard.attention.masks import padding_mask
-from regard.attention.positions import Positions, build_positions
+from regard.attention.positions import Positions, build_positions, build_source
 from regard.config import Config
 from regard.layers import DecoderLayer, Embedding, EncoderLayer
 from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
@@ -50,9 +50,10 @@ class Transformer(Tied):
         positions = build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
         super().__init__(config, positions)
         self._untie(config, positions)
+        self.source_positions = build_source(config.positions.kind, shape.d_model)
         self.encoder = nn.ModuleList(
             EncoderLayer(
-                heads_for(config, f"encoder.{i}.self", "encoder", positions),
+                heads_for(config, f"encoder.{i}.self", "encoder"),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -63,8 +64,8 @@ class Transformer(Tied):
         )
         self.decoder = nn.ModuleList(
             DecoderLayer(
-                heads_for(config, f"decoder.{i}.self", "decoder", positions),
-                heads_for(config, f"decoder.{i}.cross", "cross", Positions()),
+                heads_for(config, f"decoder.{i}.self", "decoder"),
+                heads_for(config, f"decoder.{i}.cross", "cross"),
                 shape.d_model,
                 shape.decoder_d_ff or shape.d_ff,
                 norm=shape.norm,
@@ -110,7 +111,7 @@ class Transformer(Tied):
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
-        x = self.embedding(src)
+        x = self.source_positions.embed(self.embedding(src))
         mask = needed_mask(src_mask)
         for layer in self.encoder:
             x = layer(x, mask)

@@ -1,0 +1,65 @@
+"""Positions that are added to the embeddings: sinusoids, and learned vectors.
+
+    p_i = [sin(i ω_1) ... sin(i ω_n) | cos(i ω_1) ... cos(i ω_n)],  ω_m = 10000^(-2m/D)
+
+p_{i+k} is a linear function of p_i, the same for every i, so a distance can be learned as a matrix
+(Vaswani et al. 2017, 3.5). Entered in the table of `positions.py`.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.order import Positions
+from regard.errors import DataError
+
+
+def sinusoids(length: int, width: int, offset: int = 0) -> Tensor:
+    """The table (length, width) of sinusoids from place `offset` on: [sin | cos] halves.
+
+    >>> sinusoids(1, 4).tolist()
+    [[0.0, 0.0, 1.0, 1.0]]
+    """
+    return sinusoids_at(torch.arange(offset, offset + length), width)
+
+
+def sinusoids_at(places: Tensor, width: int) -> Tensor:
+    """The sinusoids of whole numbers (...): (..., width)."""
+    half = (width + 1) // 2
+    rates = torch.exp(torch.arange(half, device=places.device) * (-math.log(10000.0) * 2 / width))
+    angles = places[..., None] * rates  # (..., half)
+    return torch.cat([angles.sin(), angles.cos()], -1)[..., :width]
+
+
+class Sinusoidal(Positions):
+    """Sinusoids added to the embeddings; any length."""
+
+    def __init__(self, width: int, max_length: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(max_length, width), persistent=False)
+
+    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
+        table: Tensor = self.table  # type: ignore[assignment]
+        end = offset + x.shape[1]
+        if end > table.shape[0]:
+            return x + sinusoids(x.shape[1], x.shape[2], offset).to(x)
+        return x + table[offset:end]
+
+
+class Learned(Positions):
+    """A learned vector for each place up to `max_length`."""
+
+    def __init__(self, width: int, max_length: int) -> None:
+        super().__init__()
+        self.max_length = max_length
+        self.table = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
+
+    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
+        end = offset + x.shape[1]
+        if end > self.table.shape[0]:
+            raise DataError(
+                f"a sequence of {end} tokens is longer than the {self.table.shape[0]} learned positions;"
+                " shorten it, or train with positions.kind=sinusoidal"
+            )
+        return x + self.table[offset:end]

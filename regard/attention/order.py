@@ -1,0 +1,30 @@
+"""What every kind of position is: a module with four places to act, and nothing done in any of them.
+
+On the embeddings (`embed`), on queries and keys (`turn`), on the scores (`bias`), and on what is gathered
+from the values (`gather`). `positions.py` has the table of the kinds; `heads.py` calls the last three.
+"""
+
+from torch import Tensor, nn
+
+
+class Positions(nn.Module):
+    """Base of all schemes; does nothing, which is the scheme `none`."""
+
+    max_length: int | None = None  # longest sequence; None: any
+    needs_weights = False  # whether `gather` has something to say; the readable path computes then
+
+    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Embeddings (B, T, D) of the places from `offset` on, with their positions."""
+        return x
+
+    def turn(self, x: Tensor, offset: int = 0) -> Tensor:
+        """Queries or keys (B, H, T, K) of the places from `offset` on, with their positions."""
+        return x
+
+    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor | None:
+        """What is added to the scores of q (B, H, T, K), whose first place is `offset`, with S keys."""
+        return None
+
+    def gather(self, weights: Tensor, offset: int = 0) -> Tensor | None:
+        """What is added to the output (B, H, T, K) for weights (B, H, T, S); `offset` as in `bias`."""
+        return None
