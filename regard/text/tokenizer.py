@@ -177,9 +177,12 @@ class Tokenizer:
     def from_json(cls, text: str) -> "Tokenizer":
         """A tokenizer from what `to_json` gave."""
         try:
-            model = json.loads(text)["model"]
-            vocabulary = _read(model)
-            return cls(vocabulary)
+            tree = json.loads(text)
+            if tree.get("kind"):
+                from regard.text.pieces import SentencePieces
+
+                return SentencePieces.from_tree(tree)
+            return cls(_read(tree["model"]))
         except ModelError:
             raise
         except Exception as error:  # the Rust side raises bare Exception
