@@ -276,13 +276,12 @@ class Config:
             width = shape.d_model // heads
             _rule(
                 kind != "rotary" or width % 2 == 0,
-                f"positions.kind=rotary turns pairs of dimensions: the head width d_model / n_heads ({width}) "
-                "must be even",
+                f"positions.kind=rotary turns pairs of dimensions: the head width ({width}) must be even",
             )
         _rule(
             self.attention.kind == "full" or kind not in _ON_SCORES,
-            f"positions.kind={kind} acts on the score of every pair, which attention.kind={self.attention.kind} "
-            "does not compute; take sinusoidal, learned, rotary or none",
+            f"positions.kind={kind} acts on the score of every pair, and attention.kind={self.attention.kind} "
+            "does not compute them all; take sinusoidal, learned, rotary or none",
         )
 
 

@@ -31,7 +31,7 @@ class Relative(Positions):
         return skew(_spread(by_distance, *_reach(q.shape[-2], keys, offset, self.clip)), keys)
 
     def gather(self, weights: Tensor, offset: int = 0) -> Tensor:
-        reach = _reach(*weights.shape[-2:], offset, self.clip)
+        reach = _reach(weights.shape[-2], weights.shape[-1], offset, self.clip)
         return torch.matmul(_collect(unskew(weights), *reach, self.clip), self.value_embedding)
 
 
@@ -78,12 +78,13 @@ def skew(columns: Tensor, keys: int) -> Tensor:
             [1, 2]])
     """
     queries, width = columns.shape[-2:]
+    lead = columns.shape[:-2]
     flat = columns.flatten(-2)[..., queries - 1 : queries - 1 + queries * (width - 1)]
-    return flat.unflatten(-1, (queries, width - 1))[..., :keys]
+    return flat.reshape(*lead, queries, width - 1)[..., :keys]
 
 
 def unskew(weights: Tensor) -> Tensor:
     """By key (..., T, S) -> by distance (..., T, T + S), zero where there is no key: undoes `skew`."""
     queries, keys = weights.shape[-2:]
     flat = F.pad(weights, (0, queries - 1)).flatten(-2)  # rows of T + S - 1
-    return F.pad(flat, (queries - 1, 1)).unflatten(-1, (queries, queries + keys))
+    return F.pad(flat, (queries - 1, 1)).view(*weights.shape[:-1], queries + keys)

@@ -94,7 +94,8 @@ class Depth(Positions):
         depth = _trees().depth
         place = sinusoids(x.shape[1], x.shape[2], offset).to(x).expand_as(x)
         both = torch.cat([place, sinusoids_at(depth, x.shape[2]).to(x)], -1)  # (B, S, 2D)
-        return x + self.fuse(both).tanh()
+        out: Tensor = x + self.fuse(both).tanh()
+        return out
 
 
 class Structural(Relative):
