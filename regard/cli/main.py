@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from regard import __version__
-from regard.cli import check, demo, evaluate, show, train, translate
+from regard.cli import check, demo, evaluate, serve, show, train, translate
 from regard.cli.console import steady_streams
 from regard.errors import RegardError
 
@@ -54,6 +54,7 @@ app.command(cls=train.TrainCommand)(train.train)
 app.command()(translate.translate)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
+app.command()(serve.serve)
 app.command()(show.show)
 
 

@@ -1,0 +1,83 @@
+"""`regard serve`: models of one's own behind LibreTranslate's API, and a page.
+
+The work is regard/serving's, which is imported when the verb runs.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from regard.cli.console import note
+from regard.cli.options import takes
+from regard.errors import UsageError
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard serve` takes."""
+
+    models: Annotated[
+        list[str],
+        typer.Option(
+            "-m", "--model", metavar="DIR", help="A model folder, or en-de=DIR to say its languages; several."
+        ),
+    ]
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every one.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 5000
+    api_keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--api-key",
+            metavar="KEY",
+            envvar="REGARD_API_KEY",
+            show_envvar=True,
+            help="Answer only those who send it; several.",
+        ),
+    ] = None
+    max_chars: Annotated[int, typer.Option(min=1, max=10_000_000, help="Characters in one request.")] = (
+        100_000
+    )
+    queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests that may wait; more get 429.")] = 64
+    batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
+    origins: Annotated[
+        list[str] | None,
+        typer.Option("--allow-origin", metavar="URL", help="A site whose pages may ask; * is any."),
+    ] = None
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+
+    def __post_init__(self) -> None:
+        if any(not key for key in self.api_keys or ()):
+            raise UsageError("an --api-key is empty; leave it out to ask for none")
+
+
+@takes(Options)
+def serve(options: Options) -> None:
+    """Serve translations over HTTP, as LibreTranslate does."""
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"{error.name} is not installed; pip install 'regard[serve]'") from error
+    from regard.serving import server
+    from regard.serving.app import build_app
+    from regard.serving.limits import Limits
+    from regard.serving.served import UNKNOWN, Directory, parse_place
+    from regard.serving.service import Service
+
+    places = [parse_place(argument) for argument in options.models]
+    limits = Limits(characters=options.max_chars, waiting=options.queue, rows=options.batch_size)
+    service = Service(Directory(places), limits, tuple(options.api_keys or ()), options.device or "cpu")
+    listening = server.bind(options.host, options.port)
+    for place in places:
+        note(f"{place.source} to {place.target}: {place.folder}")
+        if place.pair == UNKNOWN:
+            note("  it does not know its languages; say them as en-de=DIR")
+    if not options.api_keys and options.host not in LOCAL:
+        note(f"warning: anybody who reaches {options.host} can use this server: no --api-key is set")
+    host, port = listening.getsockname()[:2]
+    note(f"serving at http://{f'[{host}]' if ':' in host else host}:{port} (Ctrl-C ends)")
+    server.serve(service, build_app(service, origins=tuple(options.origins or ())), listening)

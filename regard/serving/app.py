@@ -1,0 +1,245 @@
+"""The routes: LibreTranslate's, ours beside them, and the page at `/`.
+
+Each reads its fields, checks them and the key, and asks `service.py`. Descriptions at `/spec` come from the
+models of `schema.py`. `guard.py` stands around all of it.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.staticfiles import StaticFiles
+
+from regard import __version__
+from regard.errors import RegardError
+from regard.serving import schema
+from regard.serving.about import description
+from regard.serving.batcher import Job
+from regard.serving.body import Bodies
+from regard.serving.guard import Guard
+from regard.serving.limits import Refusal
+from regard.serving.service import READY, Asked, Service
+
+PAGE = Path(__file__).parent / "page"
+GONE = 499  # nobody is there to read it; nginx's number
+_ERRORS = {400: "wrong", 403: "no key", 408: "too slow", 413: "too large", 429: "busy", 503: "not ready"}
+_FAILURES: dict[int | str, dict[str, Any]] = {
+    status: {"model": schema.Failure, "description": why} for status, why in _ERRORS.items()
+}
+
+Given = TypeVar("Given", bound=schema.Given)
+T = TypeVar("T")
+
+
+def answer(tree: Any, status: int = 200, **headers: str) -> Response:
+    """JSON, as it is sent."""
+    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(
+        text, status, {name.replace("_", "-"): value for name, value in headers.items()}, "application/json"
+    )
+
+
+def refuse(refusal: Refusal) -> Response:
+    """A refusal as LibreTranslate words it."""
+    headers = {} if refusal.retry_after is None else {"retry_after": str(refusal.retry_after)}
+    return answer({"error": refusal.message}, refusal.status, **headers)
+
+
+def _takes(model: type[schema.Given]) -> dict[str, Any]:
+    """The description of what a route reads."""
+    shape = {"schema": model.model_json_schema()}
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, shape)}}
+
+
+class Routes:
+    """What each address does."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.bodies = service, Bodies(service.limits)
+
+    async def read(self, request: Request, model: type[Given]) -> Given:
+        """The checked fields of a request whose key is right."""
+        fields = await self.bodies.fields(request)
+        header = request.headers.get("authorization", "").removeprefix("Bearer ")
+        self.service.check_key(
+            str(key) for key in (fields.get("api_key"), fields.get("apiKey"), header) if key
+        )
+        return model.of(fields)
+
+    async def translate(self, request: Request) -> Response:
+        """Translate a text, or a list of texts."""
+        ask = await self.read(request, schema.Translate)
+        asked = await self.service.begin(ask)
+        if ask.stream:
+            return self._stream(asked)
+        results = await self._unless_gone(request, asked.job, asked.job.all())
+        return answer(self.service.answer(asked, results))
+
+    async def stream(self, request: Request) -> Response:
+        """Translate; the answer comes as server-sent events, a sentence each."""
+        return self._stream(await self.service.begin(await self.read(request, schema.Translate)))
+
+    def _stream(self, asked: Asked) -> Response:
+        return StreamingResponse(self._events(asked), media_type="text/event-stream")
+
+    async def _events(self, asked: Asked) -> AsyncIterator[str]:
+        """A `data:` for each piece, then `done` with what `/translate` would have said."""
+        try:
+            async for delta in self.service.deltas(asked):
+                yield _event("", delta)
+            yield _event("done", self.service.answer(asked, asked.job.results))
+        except Exception as error:
+            yield _event("error", {"error": f"it could not be translated ({type(error).__name__})"})
+        finally:
+            self.service.batcher.cancel(asked.job)  # the client went away
+
+    async def detect(self, request: Request) -> Response:
+        """The language of a text, as far as scripts and vocabularies tell."""
+        return answer(self.service.detect(await self.read(request, schema.Detect)))
+
+    async def attention(self, request: Request) -> Response:
+        """What every head looked at while a sentence was translated; heads can be switched off."""
+        job = self.service.glance(await self.read(request, schema.Attention))
+        try:
+            (text,) = await self._unless_gone(request, job, job.all())
+        except RegardError as error:  # nothing to look at, or no such head
+            raise Refusal(400, str(error)) from error
+        return Response(text, media_type="application/json")
+
+    async def languages(self) -> Response:
+        """What can be translated to what."""
+        return answer(self.service.directory.languages())
+
+    async def health(self) -> Response:
+        """Whether the server is loading, ready or draining."""
+        return answer({"status": self.service.state}, 200 if self.service.state == READY else 503)
+
+    async def settings(self) -> Response:
+        """What LibreTranslate's own page asks."""
+        languages = self.service.directory.languages()
+        source, target = next(iter(self.service.directory.places))
+        names = {each["code"]: each["name"] for each in languages}
+        return answer(
+            {
+                "apiKeys": bool(self.service.keys),
+                "charLimit": self.service.limits.characters,
+                "frontendTimeout": 500,
+                "keyRequired": bool(self.service.keys),
+                "language": {
+                    "source": {"code": source, "name": names[source]},
+                    "target": {"code": target, "name": names[target]},
+                },
+                "suggestions": False,
+                "supportedFilesFormat": [],
+            }
+        )
+
+    async def model(self, request: Request) -> Response:
+        """The card, the settings and the training curve of the models, or of one pair."""
+        await self.read(request, schema.Given)
+        wanted = request.query_params
+        places = self.service.directory.places
+        if "source" in wanted and "target" in wanted:
+            places = {
+                pair: places[pair]
+                for pair in [self.service.directory.find(wanted["source"], wanted["target"])]
+            }
+        return answer(await asyncio.to_thread(lambda: [description(place) for place in places.values()]))
+
+    async def metrics(self, request: Request) -> Response:
+        """For Prometheus."""
+        await self.read(request, schema.Given)
+        return Response(self.service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def _unless_gone(self, request: Request, job: Job, work: Awaitable[T]) -> T:
+        """The work's result; if the client goes away, what has not begun is dropped."""
+        waiting = asyncio.ensure_future(work)
+        gone = asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done():
+                raise Refusal(GONE, "the client went away")
+            return waiting.result()
+        finally:
+            self.service.batcher.cancel(job)
+            waiting.cancel()
+            gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _event(name: str, tree: Any) -> str:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(tree, ensure_ascii=False)}\n\n"
+
+
+def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
+    """The ASGI application; `origins` are sites whose pages may ask it."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        loading = asyncio.create_task(service.load())
+        yield
+        loading.cancel()
+        service.batcher.close()
+
+    app = FastAPI(
+        title="Regard",
+        version=__version__,
+        description="LibreTranslate's API, answered by models of one's own.",
+        openapi_url="/spec",
+        docs_url=None,  # they would load scripts of others
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    _add_routes(app, Routes(service))
+    app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(HTTPException, _http_fault)
+    app.add_exception_handler(Exception, _fault)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=origins, allow_headers=["*"], allow_methods=["GET", "POST"]
+        )
+    return Guard(app, service)
+
+
+def _add_routes(app: FastAPI, routes: Routes) -> None:
+    def post(path: str, call: Callable[..., Any], takes: type[schema.Given], gives: Any) -> None:
+        app.post(path, responses={200: gives, **_FAILURES}, openapi_extra=_takes(takes))(call)
+
+    translated = {"model": schema.Translated}
+    post("/translate", routes.translate, schema.Translate, translated)
+    post("/translate/stream", routes.stream, schema.Translate, {"content": {"text/event-stream": {}}})
+    post("/detect", routes.detect, schema.Detect, {"model": list[schema.Detected]})
+    post("/attention", routes.attention, schema.Attention, {"content": {"application/json": {}}})
+    app.get("/languages", responses={200: {"model": list[schema.Language]}})(routes.languages)
+    app.get("/health", responses={status: {"model": schema.Health} for status in (200, 503)})(routes.health)
+    app.get("/frontend/settings")(routes.settings)
+    app.get("/model", responses={400: _FAILURES[400], 403: _FAILURES[403]})(routes.model)
+    app.get("/metrics", responses={200: {"content": {"text/plain": {}}}, 403: _FAILURES[403]})(routes.metrics)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refusal)
+    return refuse(error)
+
+
+async def _http_fault(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return answer({"error": str(error.detail)}, error.status_code, **dict(error.headers or {}))
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    return answer({"error": "this is a fault of the server; it has been logged"}, 500)

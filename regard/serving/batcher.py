@@ -1,0 +1,179 @@
+"""Requests of many clients become batches for one engine, and a lone request never waits for company.
+
+Whatever waits when the engine becomes free goes together: a sentence of each request in turn, so that a
+long text delays nobody, as many as a batch may hold. A request that finds the queue full is sent away; one
+whose client has gone leaves the queue. The engine works in a thread; the event loop only hands over and
+takes back. Before this file: `service.py`; after it: `engine.py`.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+from regard.serving.limits import Limits, Refusal
+
+logger = logging.getLogger("regard.serving")
+Work = Callable[[Any, Sequence[str]], list[Any]]  # what is wished, texts -> a result each
+
+
+class Counts(Protocol):
+    """Whoever wants to know what the batcher does."""
+
+    def batch(self, rows: int, seconds: float) -> None: ...
+    def queue(self, requests: int) -> None: ...
+    def dropped(self, sentences: int) -> None: ...
+
+
+class Job:
+    """The sentences of one request; results come in any order."""
+
+    def __init__(self, key: Hashable, texts: Sequence[str], sizes: Sequence[int]) -> None:
+        self.key, self.texts, self.sizes = key, texts, sizes
+        self.waiting = deque(range(len(texts)))
+        self.results: list[Any] = [None] * len(texts)
+        self.missing = len(texts)
+        self.fault: Exception | None = None
+        self._arrived = asyncio.Event()
+        self._done: deque[int] = deque()
+
+    def arrive(self, number: int, result: Any) -> None:
+        """One sentence is done; called by the event loop."""
+        if isinstance(result, Exception):
+            self.fault = result
+        self.results[number] = result
+        self.missing -= 1
+        self._done.append(number)
+        self._arrived.set()
+
+    async def numbers(self) -> AsyncIterator[int]:
+        """The numbers of the sentences as they are done; the fault of the first that failed."""
+        left = len(self.texts)
+        while left:
+            await self._arrived.wait()
+            self._arrived.clear()
+            if self.fault is not None:
+                raise self.fault
+            while self._done:
+                left -= 1
+                yield self._done.popleft()
+
+    async def all(self) -> list[Any]:
+        """Every result, in the order of the sentences."""
+        async for _ in self.numbers():
+            pass
+        return self.results
+
+
+class Batcher:
+    """One engine and those who wait for it."""
+
+    def __init__(self, work: Work, limits: Limits, counts: Counts) -> None:
+        self.work, self.limits, self.counts = work, limits, counts
+        self._jobs: deque[Job] = deque()
+        self._wake = threading.Condition()
+        self._running: list[tuple[Job, int]] = []
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._seconds = 0.1  # that a batch takes, a running mean
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        """Begin; called in the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def submit(self, key: Hashable, texts: Sequence[str], sizes: Sequence[int]) -> Job:
+        """Put the sentences of a request in the queue; `sizes` are their tokens."""
+        job = Job(key, texts, sizes)
+        if not texts:
+            return job
+        with self._wake:
+            if len(self._jobs) >= self.limits.waiting:
+                seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
+                raise Refusal(
+                    429,
+                    f"too many requests are waiting ({self.limits.waiting}); try again in {seconds} s",
+                    retry_after=seconds,
+                )
+            self._jobs.append(job)
+            self.counts.queue(len(self._jobs))
+            self._wake.notify()
+        return job
+
+    def cancel(self, job: Job) -> None:
+        """Drop what has not begun; nobody waits for it any more."""
+        with self._wake:
+            if job in self._jobs:
+                self._jobs.remove(job)
+                self.counts.dropped(len(job.waiting))
+                self.counts.queue(len(self._jobs))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing runs."""
+        return not self._jobs and not self._running
+
+    def close(self) -> None:
+        """End when the running batch is done."""
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+
+    # The engine's thread ---------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not self._jobs and not self._closed:
+                    self._wake.wait()
+                if self._closed:
+                    return
+                batch = self._running = self._take()
+                self.counts.queue(len(self._jobs))
+            began = time.perf_counter()
+            results = self._results(batch)
+            seconds = time.perf_counter() - began
+            self._seconds += 0.2 * (seconds - self._seconds)
+            self.counts.batch(len(batch), seconds)
+            self._running = []
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._deliver, batch, results)
+
+    def _take(self) -> list[tuple[Job, int]]:
+        """A sentence of each waiting request in turn, of those that want what the oldest wants."""
+        key = self._jobs[0].key
+        ring = deque(job for job in self._jobs if job.key == key)
+        batch: list[tuple[Job, int]] = []
+        longest = 0
+        while ring and len(batch) < self.limits.rows:
+            job = ring.popleft()
+            longest = max(longest, job.sizes[job.waiting[0]])
+            if batch and longest * (len(batch) + 1) > self.limits.tokens:
+                break
+            batch.append((job, job.waiting.popleft()))
+            if job.waiting:
+                ring.append(job)
+        served = {id(job) for job, _ in batch}
+        left = [job for job in self._jobs if job.waiting]
+        self._jobs = deque(sorted(left, key=lambda job: id(job) in served))  # stable: the others first
+        return batch
+
+    def _results(self, batch: Sequence[tuple[Job, int]]) -> list[Any]:
+        """What the engine makes of a batch; where it fails, of each sentence by itself."""
+        texts = [job.texts[number] for job, number in batch]
+        key = batch[0][0].key
+        try:
+            return self.work(key, texts)
+        except Exception as error:
+            if len(texts) == 1:
+                logger.exception("a sentence of %d characters could not be translated", len(texts[0]))
+                return [error]
+            return [self._results([each])[0] for each in batch]
+
+    def _deliver(self, batch: Sequence[tuple[Job, int]], results: Sequence[Any]) -> None:
+        for (job, number), result in zip(batch, results, strict=True):
+            job.arrive(number, result)

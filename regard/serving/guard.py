@@ -1,0 +1,99 @@
+"""What stands around the application: headers that keep a browser safe, time limits, counts.
+
+A client that reads slowly is dropped after a while; one that is refused before it has sent everything is
+listened to for a moment, so that it can read why. Plain ASGI, because it stands in the way of every request.
+"""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.serving.service import Service
+
+LINGER = 1.0  # seconds that a refused body is read and thrown away
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_ALWAYS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+]
+_PATHS = """
+    / /attention /detect /frontend/settings /health /languages /metrics /model /spec
+    /translate /translate/stream
+"""
+COUNTED = frozenset(_PATHS.split())  # by name; any other path is counted as "other"
+
+
+class Guard:
+    """The application with a guard around it."""
+
+    def __init__(self, app: Any, service: "Service") -> None:
+        self.app, self.service = app, service
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        passage = _Passage(scope, receive, send, self.service.limits.send_seconds)
+        path = scope["path"] if scope["path"] in COUNTED else "other"
+        began = time.perf_counter()
+        self.service.under_way += path != "/health"
+        try:
+            await self.app(scope, passage.receive, passage.send)
+        finally:
+            self.service.under_way -= path != "/health"
+            self.service.metrics.answered(path, passage.status, time.perf_counter() - began)
+
+
+class _Passage:
+    """One request on its way in and out."""
+
+    def __init__(self, scope: Any, receive: Any, send: Any, seconds: float) -> None:
+        self._receive, self._send, self._seconds = receive, send, seconds
+        self._unread = scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        self.status = 0
+
+    async def receive(self) -> Any:
+        """What the client sends."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._unread = False
+        return message
+
+    async def send(self, message: Any) -> None:
+        """What the client gets, if it takes it in time."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message = {**message, "headers": [*message.get("headers", ()), *self._headers(message)]}
+        final = message["type"] == "http.response.body" and not message.get("more_body", False)
+        async with asyncio.timeout(self._seconds):
+            if final and self._unread:
+                await self._send({**message, "more_body": True})
+                await self._linger()
+                message = {"type": "http.response.body", "body": b""}
+            await self._send(message)
+
+    def _headers(self, message: Any) -> list[tuple[bytes, bytes]]:
+        kind = dict(message.get("headers", ())).get(b"content-type", b"")
+        data = kind.startswith((b"application/json", b"text/event-stream", b"text/plain"))
+        found = [*_ALWAYS, (b"content-security-policy", (_DATA_POLICY if data else _PAGE_POLICY).encode())]
+        if data:
+            found.append((b"cache-control", b"no-store"))
+        if self._unread:
+            found.append((b"connection", b"close"))
+        return found
+
+    async def _linger(self) -> None:
+        """Take what the client is still sending, so that it does not meet a closed door before the answer."""
+        try:
+            async with asyncio.timeout(LINGER):
+                while self._unread:
+                    await self.receive()
+        except TimeoutError:
+            return

@@ -1,0 +1,152 @@
+"""The models that are served, found by their languages.
+
+A folder tells its languages in its config; `en-de=DIR` says them for it. With `auto` the source language is
+the only one that leads to the target, or the one whose script the text is written in, or the one whose model
+spells the text in the fewest tokens; where that does not tell them apart, the client is asked. Before this
+file: model folders; after it: `engine.py`, `service.py`.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.config import Config, from_dict
+from regard.errors import ModelError, RegardError, UsageError
+from regard.serving.guess import likeliest
+from regard.serving.limits import Refusal
+from regard.text.languages import language_name
+
+if TYPE_CHECKING:
+    from regard.decoding.translator import Translator
+
+UNKNOWN = ("src", "tgt")  # what a model is called that does not know its languages
+_PREFIX = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)=(.+)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A model folder that is to be served, and its languages."""
+
+    folder: Path
+    source: str
+    target: str
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """From, to."""
+        return self.source, self.target
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model that is loaded."""
+
+    place: Place
+    translator: "Translator"
+    limit: int  # source tokens of the longest sentence that it is given, the end not counted
+
+    def count(self, text: str) -> int:
+        """The tokens of a text."""
+        return len(self.translator.tokenizer.encode_batch([text])[0])
+
+
+def read_config(folder: Path) -> Config:
+    """The settings of a model folder; its weights are verified when they are loaded."""
+    if not (folder / "config.json").is_file():
+        what = "is no model folder: it holds no config.json" if folder.is_dir() else "is no folder"
+        raise ModelError(f"{folder} {what}; give the folder that regard train made")
+    try:
+        tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        tree.pop("checksums", None)
+        return from_dict(tree)
+    except (OSError, ValueError, AttributeError, TypeError, RegardError) as error:
+        raise ModelError(
+            f"{folder / 'config.json'} cannot be used ({error}); copy the folder again"
+        ) from error
+
+
+def parse_place(argument: str) -> Place:
+    """`DIR` or `en-de=DIR` as a place; the folder's own languages where none are said."""
+    found = _PREFIX.fullmatch(argument)
+    if found and not Path(argument).exists():
+        place = Place(Path(found[3]), found[1], found[2])
+        read_config(place.folder)
+    else:
+        folder = Path(argument)
+        text = read_config(folder).text
+        languages = (text.source, text.target) if text.source and text.target else UNKNOWN
+        place = Place(folder, *languages)
+    if place.source == place.target:
+        raise UsageError(f"{argument} translates from {place.source} to itself; say it as en-de=DIR")
+    return place
+
+
+def load_place(place: Place, *, device: str = "cpu") -> Served:
+    """The model in a folder, ready to translate."""
+    from regard.decoding.translator import load  # torch is loaded while the server already answers
+
+    config = read_config(place.folder)
+    translator = load(place.folder, device=device)
+    limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
+    return Served(place, translator, max(1, min(each for each in limits if each) - 1))
+
+
+class Directory:
+    """Models by their pair of languages."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = {place.pair: place for place in places}
+        self.models: dict[tuple[str, str], Served] = {}
+        if len(self.places) < len(places):
+            twice = next(pair for pair, count in Counter(p.pair for p in places).items() if count > 1)
+            raise UsageError(f"two models for {'-'.join(twice)}; say their languages as en-de=DIR")
+
+    def languages(self) -> list[dict[str, Any]]:
+        """What `/languages` tells."""
+        codes = dict.fromkeys(code for pair in self.places for code in pair)
+        return [
+            {
+                "code": code,
+                "name": language_name(code) if code not in UNKNOWN else code,
+                "targets": [target for source, target in self.places if source == code],
+            }
+            for code in sorted(codes)
+        ]
+
+    def find(self, source: str, target: str) -> tuple[str, str]:
+        """The pair that is meant; a refusal names those that there are."""
+        wanted = source.lower().replace("_", "-"), target.lower().replace("_", "-")
+        for pair in self.places:
+            if tuple(code.lower().replace("_", "-") for code in pair) == wanted:
+                return pair
+        known = {code for pair in self.places for code in pair}
+        for code in (source, target):
+            if code not in known:
+                raise Refusal(400, f"{code} is not supported; there are {', '.join(sorted(known))}")
+        there = ", ".join("-".join(pair) for pair in self.places)
+        raise Refusal(400, f"no model translates from {source} to {target}; there are {there}")
+
+    def guess(self, text: str, target: str = "") -> list[tuple[str, float]]:
+        """Languages that the text may be in, the likeliest first, each with its share from 0 to 100.
+
+        With a target, those that can be translated to it. Languages that cannot be told apart have equal
+        shares.
+        """
+        sources = [source for source, to in self.places if not target or to == target]
+        if not target:
+            sources += [to for _, to in self.places]
+        best = likeliest(text, list(dict.fromkeys(sources)), self._fewest)
+        return [(code, round(100 / len(best), 1)) for code in best]
+
+    def _fewest(self, code: str, text: str) -> int:
+        """The fewest tokens that a model of this language spells the text in."""
+        return min((served.count(text) for pair, served in self.models.items() if code in pair), default=0)
+
+
+def load_all(places: Iterable[Place], *, device: str = "cpu") -> dict[tuple[str, str], Served]:
+    """Every model; the error of the first that cannot be loaded."""
+    return {place.pair: load_place(place, device=device) for place in places}

@@ -1,0 +1,100 @@
+"""The process: uvicorn with an end that drains, and connections that cannot be held for nothing.
+
+On SIGTERM (or Ctrl-C) `/health` says draining, new requests are refused, those under way are answered, then
+the process ends; a second signal ends it at once. Before this file: `regard serve`.
+"""
+
+import socket
+import time
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from regard.errors import UsageError
+from regard.serving.service import DRAINING, Service
+
+FIRST_WORDS = 10.0  # seconds that a new connection may be silent
+KEEP_ALIVE = 15
+
+
+class Connection(H11Protocol):
+    """A connection that is closed when its client is silent, or does not read."""
+
+    def connection_made(self, transport: Any) -> None:
+        """A client has come."""
+        super().connection_made(transport)
+        self.loop.call_later(FIRST_WORDS, self._expect_words)
+
+    def _expect_words(self) -> None:
+        if getattr(self, "scope", None) is None:  # no request has begun
+            self.transport.abort()
+
+    def timeout_keep_alive_handler(self, unsent: int = 0) -> None:
+        """Nothing came for a while; who still has something to read and read none of it is cut off."""
+        left = self.transport.get_write_buffer_size()
+        if left and left != unsent:
+            self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler, left)
+        elif left:
+            self.transport.abort()
+        else:
+            super().timeout_keep_alive_handler()
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which answers what it has taken before it ends."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+        self.signal = 0
+        self.patience = 0.0  # until when those under way are waited for
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal drains, the second ends."""
+        if self.service.state == DRAINING or self.service.fault:
+            super().handle_exit(sig, frame)
+            return
+        self.service.state, self.signal = DRAINING, sig
+        self.patience = time.monotonic() + self.service.limits.drain_seconds
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: whether to end."""
+        drained = self.service.idle or time.monotonic() > self.patience
+        if self.signal and drained and not self.should_exit:
+            super().handle_exit(self.signal, None)
+        if self.service.fault is not None:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; UsageError where that cannot be."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --host or --port"
+        ) from error
+
+
+def serve(service: Service, app: Any, listening: socket.socket) -> None:
+    """Answer until told to end; the fault of loading, if there was one."""
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=5,
+    )
+    Server(config, service).run(sockets=[listening])
+    if service.fault is not None:
+        raise service.fault
