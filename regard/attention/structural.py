@@ -52,6 +52,8 @@ class Trees:
         depth, up = torch.zeros_like(heads) - 1, node
         while bool((up < size).any()):
             depth += up < size
+            if bool((depth > size).any()):
+                raise DataError("the heads of a sentence make no tree: a word never reaches the root")
             above.scatter_(2, up[..., None], True)  # (B, S, S + 1): which words are on its way to the root
             up = over.gather(1, up)
         path = above.gather(2, node[:, None].expand(-1, size, -1))  # (B, S, S): is j's word above i's

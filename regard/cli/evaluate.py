@@ -31,6 +31,14 @@ class Options:
         ),
     ]
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    parses: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.conllu",
+            readable=False,
+            help="Dependency trees of the source, if the model reads them.",
+        ),
+    ] = None
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
@@ -55,9 +63,11 @@ def _score(options: Options) -> "Scores":
     from regard.decoding.translator import load
     from regard.training.device import pick_device
 
-    corpus = corpus_of(options.files)
+    corpus = corpus_of(options.files, options.parses)
     corpus.check_files()
     translator = load(options.model, device=pick_device(options.device))
+    if corpus.parses:
+        translator = translator.parsed(*corpus.parses)
     pairs = list(corpus.pairs())
     return score(
         translator,

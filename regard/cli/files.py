@@ -13,12 +13,16 @@ from regard.errors import UsageError
 _SHAPES = "give SRC TGT, or one PAIRS.tsv; several files go in one list with commas: a.en,b.en a.de,b.de"
 
 
-def corpus_of(arguments: Sequence[Path]) -> Corpus:
+def corpus_of(arguments: Sequence[Path], parses: Path | None = None) -> Corpus:
     """A corpus from the files as a person named them; each is there and holds something."""
     if len(arguments) > 2:
         raise UsageError(f"{len(arguments)} files given; {_SHAPES}")
     lists = [_listed(argument) for argument in arguments]
-    corpus = Corpus(tables=lists[0]) if len(lists) == 1 else Corpus(sources=lists[0], targets=lists[1])
+    trees = _listed(parses) if parses else ()
+    if len(lists) == 1:
+        corpus = Corpus(tables=lists[0], parses=trees)
+    else:
+        corpus = Corpus(sources=lists[0], targets=lists[1], parses=trees)
     corpus.check_paths()
     return corpus
 

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from regard.cli.console import note
 from regard.cli.options import takes
+from regard.errors import UsageError
 
 
 class TrainCommand(TyperCommand):
@@ -37,7 +38,7 @@ def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else f"{default}"
 
 
-def spread_valid(args: list[str]) -> list[str]:
+def spread_valid(args: list[str], flag: str = "--valid") -> list[str]:
     """`--valid SRC TGT` as `--valid SRC --valid TGT`; one file if it is named .tsv or nothing follows.
 
     >>> spread_valid(["--valid", "a.en", "a.de", "-o", "out"])
@@ -51,15 +52,15 @@ def spread_valid(args: list[str]) -> list[str]:
         argument = rest.pop(0)
         if argument == "--":
             return [*spread, argument, *rest]
-        if argument.startswith("--valid="):
-            argument, rest = "--valid", [argument.removeprefix("--valid="), *rest]
+        if argument.startswith(f"{flag}="):
+            argument, rest = flag, [argument.removeprefix(f"{flag}="), *rest]
         spread.append(argument)
-        if argument == "--valid" and rest:
+        if argument == flag and rest:
             first = rest.pop(0)
             spread.append(first)
             is_table = first.removesuffix(".gz").endswith(".tsv")
             if not is_table and rest and not rest[0].startswith("-"):
-                spread += ["--valid", rest.pop(0)]
+                spread += [flag, rest.pop(0)]
     return spread
 
 
@@ -85,6 +86,17 @@ class Options:
             readable=False,
             help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some pairs are held out.",
         ),
+    ] = None
+    parses: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.conllu",
+            readable=False,
+            help="Dependency trees of the source, for positions.kind=structural; several with commas.",
+        ),
+    ] = None
+    valid_parses: Annotated[
+        Path | None, typer.Option(metavar="F.conllu", readable=False, help="Those of the source of --valid.")
     ] = None
     preset: Annotated[
         str | None,
@@ -131,8 +143,10 @@ def train(options: Options) -> None:
     """Train a translator on pairs of lines. Run again, it goes on where it stopped."""
     from regard.cli.files import corpus_of
 
-    corpus = corpus_of(options.files)
-    valid = corpus_of(options.valid) if options.valid else None
+    if options.valid_parses and not options.valid:
+        raise UsageError("--valid-parses are the trees of --valid, which was not given")
+    corpus = corpus_of(options.files, options.parses)
+    valid = corpus_of(options.valid, options.valid_parses) if options.valid else None
     options.check()
     from regard.training.run import train as run
 

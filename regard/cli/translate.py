@@ -36,6 +36,12 @@ class Options:
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
     ] = STANDARD
+    parses: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.conllu", readable=False, help="Dependency trees of the text, if it reads them."
+        ),
+    ] = None
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
@@ -108,6 +114,8 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
     from regard.training.device import pick_device
 
     translator = load(options.model, device=pick_device(options.device))
+    if options.parses:
+        translator = translator.parsed(options.parses)
     waiting = options.batch_size == 1 or (is_standard(options.source) and sys.stdin.isatty())
     return translator.stream(
         lines,

@@ -21,7 +21,8 @@ class Batch:
     """B pairs; source length S, target length T.
 
     `src` (B, S) int64, `tgt_in` and `tgt_out` (B, T) int64 with pad where there is none; `src_mask`
-    (B, S) and `tgt_mask` (B, T) bool with True for real tokens; `tokens` the real ones in `tgt_out`.
+    (B, S) and `tgt_mask` (B, T) bool with True for real tokens; `tokens` the real ones in `tgt_out`;
+    `heads` (B, S) int64 the sources' trees, where the store has them.
     """
 
     src: Tensor
@@ -30,6 +31,7 @@ class Batch:
     tgt_out: Tensor
     tgt_mask: Tensor
     tokens: int
+    heads: Tensor | None = None
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device."""
@@ -41,6 +43,7 @@ class Batch:
             tgt_out=move(self.tgt_out),
             tgt_mask=move(self.tgt_mask),
             tokens=self.tokens,
+            heads=None if self.heads is None else move(self.heads),
         )
 
 
@@ -57,6 +60,7 @@ def collate(
     tgt_mask = np.arange(tgt_in.shape[1]) < tgt_lengths
     tgt_in[~tgt_mask] = pad_id  # the end token is only ever an answer
     src_mask = np.arange(src.shape[1]) < store.src.lengths[indices][:, None]
+    heads = store.src.padded_heads(indices)
     return Batch(
         src=torch.from_numpy(src),
         src_mask=torch.from_numpy(src_mask),
@@ -64,6 +68,7 @@ def collate(
         tgt_out=torch.from_numpy(tgt_out),
         tgt_mask=torch.from_numpy(tgt_mask),
         tokens=int(tgt_lengths.sum()),
+        heads=None if heads is None else torch.from_numpy(heads),
     )
 
 
@@ -75,3 +80,12 @@ def pad_sources(rows: Sequence[Sequence[int]], *, pad_id: int = 0) -> tuple[Tens
     for number, row in enumerate(rows):
         src[number, : len(row)] = torch.tensor(row, dtype=torch.int64)
     return src, torch.arange(longest) < lengths[:, None]
+
+
+def pad_heads(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Rows of heads, one for each token before the end, as (B, S) for `regard.attention.structural.trees`."""
+    size = max((len(row) for row in rows), default=0) + 1
+    heads = torch.full((len(rows), size), size, dtype=torch.int64)
+    for number, row in enumerate(rows):
+        heads[number, : len(row)] = torch.tensor(row, dtype=torch.int64)
+    return heads

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from regard.data.parses import Parse, Parses
 from regard.errors import DataError, StorageError, UsageError
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -29,6 +30,7 @@ class Pair(NamedTuple):
     src: str
     tgt: str
     line: int
+    parse: Parse | None = None  # of the source, where the corpus has parses
 
 
 class Fault(NamedTuple):
@@ -49,11 +51,15 @@ def _refuse(fault: Fault) -> NoReturn:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Aligned files: `sources[i]` with `targets[i]`, or `tables` with source, tab, target a line."""
+    """Aligned files: `sources[i]` with `targets[i]`, or `tables` with source, tab, target a line.
+
+    `parses`, if there are any, are CoNLL-U files, one for each file of sources.
+    """
 
     sources: tuple[Path, ...] = ()
     targets: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
+    parses: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.sources) != len(self.targets):
@@ -62,6 +68,11 @@ class Corpus:
             )
         if bool(self.sources) == bool(self.tables):
             raise UsageError("give either source and target files, or TSV files")
+        texts = len(self.sources + self.tables)
+        if self.parses and len(self.parses) != texts:
+            raise UsageError(
+                f"{len(self.parses)} files of parses but {texts} of sources; give as many of each"
+            )
 
     @classmethod
     def of(cls, paths: Sequence[Path]) -> "Corpus":
@@ -76,13 +87,16 @@ class Corpus:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Every file, sources first."""
-        return self.sources + self.targets + self.tables
+        return self.sources + self.targets + self.tables + self.parses
 
     def parts(self) -> list["Corpus"]:
         """One corpus a file, or a pair of files, in reading order."""
+        parses: list[tuple[Path, ...]] = [(path,) for path in self.parses]
+        parses = parses or [()] * len(self.sources + self.tables)
         if self.tables:
-            return [Corpus(tables=(path,)) for path in self.tables]
-        return [Corpus((src,), (tgt,)) for src, tgt in zip(self.sources, self.targets, strict=True)]
+            return [Corpus(tables=(path,), parses=own) for path, own in zip(self.tables, parses, strict=True)]
+        sides = zip(self.sources, self.targets, parses, strict=True)
+        return [Corpus((src,), (tgt,), parses=own) for src, tgt, own in sides]
 
     def pairs(self, on_fault: OnFault = _refuse) -> Iterator[Pair]:
         """Every pair in order, the empty ones too.
@@ -92,9 +106,10 @@ class Corpus:
         """
         for part in self.parts():
             if part.tables:
-                yield from _table_pairs(part.tables[0], on_fault)
+                pairs = _table_pairs(part.tables[0], on_fault)
             else:
-                yield from _side_by_side(part.sources[0], part.targets[0], on_fault)
+                pairs = _side_by_side(part.sources[0], part.targets[0], on_fault)
+            yield from _parsed(pairs, part) if part.parses else pairs
 
     def lines(self, on_fault: OnFault = _refuse) -> Iterator[str]:
         """Every source and target line, pair by pair: what a joint tokenizer is trained on."""
@@ -117,6 +132,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A hash of what is in the files and how they are paired; names and dates do not count."""
         digest = hashlib.sha256(b"tables" if self.tables else b"sides")
+        digest.update(b"parses" if self.parses else b"")
         for path in self.paths:
             with _reading(path), _open_file(path) as handle:
                 digest.update(hashlib.file_digest(handle, "sha256").digest())
@@ -132,6 +148,11 @@ def read_lines(path: Path) -> Iterator[bytes]:
         for number, raw in enumerate(stream):
             raw = raw.rstrip(b"\r\n")
             yield raw if number else raw.removeprefix(codecs.BOM_UTF8)
+
+
+def open_parses(paths: Sequence[Path]) -> Parses:
+    """The sentences of CoNLL-U files, one file after the other."""
+    return Parses(*((read_lines(path), str(path)) for path in paths))
 
 
 def _open_file(path: Path) -> io.BufferedReader:
@@ -201,6 +222,14 @@ def _side_by_side(source: Path, target: Path, on_fault: OnFault) -> Iterator[Pai
             on_fault(Fault("misaligned", source, line, message))
             return
         yield Pair(_decode(src, source, line, on_fault), _decode(tgt, target, line, on_fault), line)
+
+
+def _parsed(pairs: Iterator[Pair], part: Corpus) -> Iterator[Pair]:
+    """The pairs of one file or two, each with the parse of its source."""
+    parses, text = open_parses(part.parses), part.paths[0]
+    for pair in pairs:
+        yield pair._replace(parse=parses.of(pair.src, f"{text} line {pair.line}"))
+    parses.finish(str(text))
 
 
 def _count(lines: int) -> str:

@@ -1,14 +1,15 @@
 """The token store: every kept pair as ids on disk, tokenised once, memory-mapped, reused.
 
 A folder with `src.bin`, `tgt.bin` (all ids end to end), `src.offsets`, `tgt.offsets` (int64, where
-each sentence starts) and `meta.json` (fingerprint, sizes, hashes, counts). It is built beside its
-place and renamed into it. Comes after `filter.py`; `sampler.py` and `batch.py` read it.
+each sentence starts) and `meta.json` (fingerprint, sizes, hashes, counts); with parses also `src.heads`
+(the head of each source token, see `parses.py`). It is built beside its place and renamed into it. Comes
+after `filter.py`; `sampler.py` and `batch.py` read it.
 """
 
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -21,11 +22,13 @@ import numpy.typing as npt
 from regard.config import DataConfig
 from regard.data.corpus import Corpus
 from regard.data.filter import REASONS, Encoder, Judged, judge
+from regard.data.parses import token_heads
 from regard.errors import DataError, StorageError, UsageError
 
 _FORMAT = 1
 _META = "meta.json"
 _ARRAYS = ("src.bin", "src.offsets", "tgt.bin", "tgt.offsets")
+_HEADS = "src.heads"
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,15 @@ class StoreReport:
 
 
 class Side:
-    """All sentences of one language: `ids` end to end, `offsets` (N + 1,) between them."""
+    """All sentences of one language: `ids` end to end, `offsets` (N + 1,) between them.
 
-    def __init__(self, ids: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> None:
-        self.ids, self.offsets = ids, offsets
+    `heads`, where there are parses, has one number for each id.
+    """
+
+    def __init__(
+        self, ids: npt.NDArray[Any], offsets: npt.NDArray[np.int64], heads: npt.NDArray[Any] | None = None
+    ) -> None:
+        self.ids, self.offsets, self.heads = ids, offsets, heads
         self.lengths: npt.NDArray[np.int32] = (np.diff(offsets) + 1).astype(np.int32)
 
     def sentence(self, index: int) -> npt.NDArray[Any]:
@@ -63,14 +71,28 @@ class Side:
 
     def padded(self, indices: npt.NDArray[Any], *, end_id: int, pad_id: int) -> npt.NDArray[np.int64]:
         """Sentences as rows (B, L), each closed by `end_id` and filled up with `pad_id`."""
-        lengths = self.lengths[indices][:, None]  # (B, 1)
-        columns = np.arange(lengths.max())  # (L,)
-        # Places past a sentence read on into the next one and are overwritten; the last must not.
-        places = np.minimum(self.offsets[indices][:, None] + columns, len(self.ids) - 1)  # (B, L)
-        rows: npt.NDArray[np.int64] = self.ids[places].astype(np.int64)
+        rows, columns, lengths = self._rows(self.ids, indices)
         rows[columns >= lengths] = pad_id
         rows[columns == lengths - 1] = end_id
         return rows
+
+    def padded_heads(self, indices: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
+        """Their heads (B, L) as `Trees.of` takes them; None without parses."""
+        if self.heads is None:
+            return None
+        rows, columns, lengths = self._rows(self.heads, indices)
+        rows[columns >= lengths - 1] = rows.shape[1]
+        return rows
+
+    def _rows(
+        self, numbers: npt.NDArray[Any], indices: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Rows (B, L) of numbers, the last of each to be overwritten; columns (L,); lengths (B, 1)."""
+        lengths = self.lengths[indices][:, None]
+        columns = np.arange(lengths.max())
+        # Places past a sentence read on into the next one and are overwritten; the last must not.
+        places = np.minimum(self.offsets[indices][:, None] + columns, len(numbers) - 1)  # (B, L)
+        return numbers[places].astype(np.int64), columns, lengths
 
 
 @dataclass(frozen=True)
@@ -135,7 +157,8 @@ def _reusable(folder: Path, key: str) -> dict[str, Any] | None:
     if meta is None or meta.get("fingerprint") != key:
         return None
     try:
-        whole = all(meta["files"][name] == _describe(folder / name) for name in _ARRAYS)
+        names = (*_ARRAYS, _HEADS) if _HEADS in meta["files"] else _ARRAYS
+        whole = all(meta["files"][name] == _describe(folder / name) for name in names)
     except (OSError, KeyError, TypeError):
         return None
     return meta if whole else None
@@ -152,9 +175,10 @@ def _map(folder: Path, meta: dict[str, Any]) -> Store:
         return np.memmap(folder / name, dtype=dtype, mode="r").view(np.ndarray)
 
     try:
+        heads = array(_HEADS, "<u4") if _HEADS in meta["files"] else None
         src, tgt = (
-            Side(array(f"{side}.bin", meta["dtype"]), array(f"{side}.offsets", "<i8"))
-            for side in ("src", "tgt")
+            Side(array(f"{side}.bin", meta["dtype"]), array(f"{side}.offsets", "<i8"), own)
+            for side, own in (("src", heads), ("tgt", None))
         )
     except OSError as error:
         raise StorageError(f"cannot map the token store {folder}: {error.strerror}") from error
@@ -169,8 +193,12 @@ def _build(corpus: Corpus, tokenizer: Encoder, rules: DataConfig, folder: Path, 
         shutil.rmtree(building, ignore_errors=True)  # left by a build that was killed
         building.mkdir(parents=True)
         dtype = "<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4"
-        report = _write_arrays(judge(corpus.pairs(), tokenizer, rules), building, dtype)
-        files = {name: _describe(building / name) for name in _ARRAYS}
+        judged = judge(corpus.pairs(), tokenizer, rules)
+        if corpus.parses:
+            judged = _writing_heads(judged, tokenizer, building / _HEADS)
+        report = _write_arrays(judged, building, dtype)
+        names = (*_ARRAYS, _HEADS) if corpus.parses else _ARRAYS
+        files = {name: _describe(building / name) for name in names}
         meta = {
             "format": _FORMAT,
             "fingerprint": key,
@@ -195,11 +223,23 @@ def _refuse_foreign(folder: Path) -> None:
     """A folder is replaced only if nothing but a store is in it."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; the token store needs a folder there")
-    foreign = [entry.name for entry in folder.glob("*") if entry.name not in (*_ARRAYS, _META)]
+    foreign = [entry.name for entry in folder.glob("*") if entry.name not in (*_ARRAYS, _HEADS, _META)]
     if foreign:
         raise UsageError(
             f"{folder} holds {min(foreign)}, which is not part of a token store; choose another folder"
         )
+
+
+def _writing_heads(chunks: Iterable[list[Judged]], tokenizer: Encoder, path: Path) -> Iterator[list[Judged]]:
+    """The chunks as they are; on the way, the heads of the source tokens of kept pairs go to a file."""
+    with path.open("wb") as file:
+        for chunk in chunks:
+            for judged in chunk:
+                if not judged.reason:
+                    tokens = [tokenizer.token(number) for number in judged.src]
+                    heads = token_heads(judged.pair.parse, judged.pair.src, tokens)
+                    file.write(np.array(heads, "<u4").tobytes())
+            yield chunk
 
 
 def _write_arrays(chunks: Iterable[list[Judged]], folder: Path, dtype: str) -> StoreReport:

@@ -5,6 +5,7 @@ back in the order they came; memory stays the same however many there are. Befor
 after it: the command line and the server.
 """
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,13 +13,18 @@ from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
+from regard.attention.record import running_tape
+from regard.attention.structural import Structural, trees
+from regard.attention.switch import any_off
 from regard.config import DecodeConfig
-from regard.data.batch import pad_sources
+from regard.data.batch import pad_heads, pad_sources
+from regard.data.corpus import open_parses
+from regard.data.parses import Parses, token_heads
 from regard.decoding.beam import beam_search
 from regard.decoding.greedy import greedy
 from regard.decoding.sampling import Sampling, sample
@@ -65,6 +71,16 @@ class Wish:
             raise UsageError(f"n_best ({self.n_best}) must be at most beam ({self.decode.beam})")
 
 
+class Searcher(Protocol):
+    """What can stand in for the readable searches: `regard.engine` has one."""
+
+    def search(
+        self, sources: Sequence[Sequence[int]], rules: Rules, *, beam: int, n_best: int, batch_size: int
+    ) -> list[list[Hypothesis]]:
+        """The `n_best` outputs of each source, which closes with its end token; best first."""
+        ...
+
+
 class Translator:
     """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
 
@@ -74,6 +90,18 @@ class Translator:
         self.model: Any = model  # an nn.Module that follows the step protocol, or any other that does
         self.tokenizer = tokenizer
         self.decode = decode or DecodeConfig()
+        self.parses: tuple[Path, ...] = ()
+        self.engine: Searcher | None = None  # searches in the model's place where it can
+        self.note: str | None = None  # what a person should know about how this translator runs
+
+    def parsed(self, *parses: str | PathLike[str]) -> "Translator":
+        """The same, for text whose dependency trees are in these CoNLL-U files: see docs/data.md."""
+        modules = self.model.modules() if isinstance(self.model, nn.Module) else ()
+        if not any(isinstance(module, Structural) for module in modules):
+            raise UsageError(f"this model reads no dependency trees; translate without {parses[0]}")
+        other = copy.copy(self)
+        other.parses = tuple(map(Path, parses))
+        return other
 
     def translate(
         self,
@@ -140,11 +168,13 @@ class Translator:
 
     def _stream(self, lines: Iterable[str], wish: Wish) -> Iterator[Translation]:
         read = 0
+        parses = open_parses(self.parses) if self.parses else None
         for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
             sources = self.tokenizer.encode_batch(texts)
+            heads = self._heads(parses, texts, sources, read) if parses else None
             limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
             fitting = _fitting(sources, limit)
-            yield from self._translate_window(sources[:fitting], wish)
+            yield from self._translate_window(sources[:fitting], wish, heads)
             if fitting < len(sources):
                 raise DataError(
                     f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, and "
@@ -153,19 +183,48 @@ class Translator:
             if fault is not None:
                 raise fault
             read += len(texts)
+        if parses:
+            parses.finish("the text")
 
-    def _translate_window(self, sources: Sequence[list[int]], wish: Wish) -> list[Translation]:
+    def _heads(
+        self, parses: Parses, texts: Sequence[str], sources: Sequence[list[int]], read: int
+    ) -> list[list[int]]:
+        """The trees of a window of lines, as heads of their tokens."""
+        found = []
+        for number, (text, ids) in enumerate(zip(texts, sources, strict=True), read + 1):
+            tokens = [self.tokenizer.token(each) for each in ids]
+            found.append(token_heads(parses.of(text, f"line {number}"), text, tokens))
+        return found
+
+    def _translate_window(
+        self, sources: Sequence[list[int]], wish: Wish, heads: list[list[int]] | None = None
+    ) -> list[Translation]:
         """Every source of a window in its place; an empty one never meets the model."""
         results = [_empty(wish.n_best)] * len(sources)
+        if self._engine_for(wish) is not None:
+            batches = iter([[i for i, ids in enumerate(sources) if ids]])  # the engine makes its own
+        else:
+            batches = _batches(sources, wish.batch_size)
         with _evaluating(self.model), torch.inference_mode():
-            for numbers in _batches(sources, wish.batch_size):
-                found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], wish)
+            for numbers in batches:
+                own = (
+                    None if heads is None else pad_heads([heads[i] for i in numbers]).to(_device(self.model))
+                )
+                with trees(own):
+                    found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], wish)
                 for i, hypotheses in zip(numbers, found, strict=True):
                     results[i] = self._translation(hypotheses, wish.n_best)
         return results
 
+    def _engine_for(self, wish: Wish) -> Searcher | None:
+        """The engine, if it can do what is asked here: it neither draws nor shows its attention."""
+        plain = wish.sampling is None and running_tape() is None and not any_off()
+        return self.engine if plain else None
+
     def _search(self, sources: list[list[int]], wish: Wish) -> list[list[Hypothesis]]:
         """The outputs of one batch of sources, each closed by the end token."""
+        if not sources:
+            return []
         device = _device(self.model)
         src, src_mask = (part.to(device) for part in pad_sources(sources))
         rules = Rules.of(
@@ -175,6 +234,11 @@ class Translator:
             vocab_size=self.tokenizer.target_vocab_size,
             specials=self.tokenizer.specials,
         )
+        engine = self._engine_for(wish)
+        if engine is not None:
+            return engine.search(
+                sources, rules, beam=wish.decode.beam, n_best=wish.n_best, batch_size=wish.batch_size
+            )
         if wish.sampling is not None:
             return sample(self.model, src, src_mask, rules, sampling=wish.sampling, draws=wish.n_best)
         if wish.decode.beam == 1:

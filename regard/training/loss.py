@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.attention.structural import trees
 from regard.data.batch import Batch
 
 SLICE = 4 * 2**20  # logits in one slice: 16 MB of fp32
@@ -64,7 +65,8 @@ class _SlicedLoss(torch.autograd.Function):
 
 def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Tensor:
     """The loss summed over the batch's real target tokens; divide by `batch.tokens` for the mean."""
-    hidden = model(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
+    with trees(batch.heads):
+        hidden = model(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
     real = batch.tgt_mask.flatten().nonzero().squeeze(1)
     rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
     targets = batch.tgt_out.flatten().index_select(0, real)  # (N,)

@@ -93,6 +93,22 @@ def with_languages(config: Config, corpus: Corpus) -> Config:
     return merge(config, {"text.source": found[0], "text.target": found[1]}) if found else config
 
 
+def check_parses(config: Config, corpora: tuple[Corpus, Corpus | None]) -> None:
+    """Trees are given where they are read, and nowhere else."""
+    wanted = config.positions.kind == "structural"
+    for corpus, flag in zip(corpora, ("--parses", "--valid-parses"), strict=True):
+        if corpus is not None and wanted and not corpus.parses:
+            raise UsageError(
+                f"positions.kind=structural reads dependency trees of {corpus.paths[0]}; "
+                f"give them with {flag} F.conllu"
+            )
+        if corpus is not None and corpus.parses and not wanted:
+            raise UsageError(
+                f"{flag} is for positions.kind=structural; positions.kind={config.positions.kind} "
+                "reads no trees"
+            )
+
+
 def _fitting_preset(asked: Mapping[str, Any]) -> str:
     """The preset that a time budget can fill: a small model learns more in a short time than a larger one."""
     minutes = asked.get("train.minutes", DEFAULT_MINUTES)
@@ -120,6 +136,17 @@ def tokenizer_for(folder: Path, corpus: Corpus, config: Config, base: Loaded | N
     tokenizer = Tokenizer.train(corpus.lines(), config.text.vocab_size)
     write_text(path, tokenizer.to_json())
     return tokenizer
+
+
+def adopt(folder: Path, prepared: Path) -> None:
+    """Take over the tokenizer and the stores that were made for another run on the same data.
+
+    The stores are linked, not copied. One that does not fit is made anew in its place by `data_for`.
+    """
+    write_text(folder / "tokenizer.json", (prepared / "tokenizer.json").read_text(encoding="utf-8"))
+    store = folder / "store"
+    if not store.exists():
+        store.symlink_to((prepared / "store").resolve(), target_is_directory=True)
 
 
 def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:

@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     fresh: bool  # start over, whatever the folder holds of ours
     device: str | None  # found by itself if not named
     quiet: bool
+    prepared: str | Path | None  # a folder with a tokenizer and token stores of the same data, to share
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ def train(
     file = options.get("config_file")
     config = prepare.settle(preset, Path(file) if file else None, overrides, base.config if base else None)
     config = prepare.with_languages(config, corpora[0])
+    prepare.check_parses(config, corpora)
     wanted = describe(config, _fingerprints(corpora, start_from))
     keep_freed_memory()
     make(folder)
@@ -125,6 +127,8 @@ def train(
                 f"{folder} is finished; use --fresh to train it anew, or --from to train it further"
             )
             return Result(**(run.result | {"folder": folder}))
+        if shared := options.get("prepared"):
+            prepare.adopt(folder, Path(shared))
         return _finish(_Job(folder, corpora, config, base, device, reporter, clock), run)
 
 

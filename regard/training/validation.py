@@ -15,6 +15,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from torch import nn
 
+from regard.attention.structural import trees
 from regard.config import DecodeConfig, TrainConfig
 from regard.data.batch import pad_sources
 from regard.data.store import Store
@@ -86,7 +87,9 @@ class Validation:
             src, src_mask = (part.to(device) for part in pad_sources(sources))
             longest: int | None = model.max_length  # type: ignore[assignment]
             rules = Rules.of(DecodeConfig(), src_mask, max_length=longest, specials=self.tokenizer.specials)
-            found = greedy(model, src, src_mask, rules)  # type: ignore[arg-type]
+            heads = self.store.src.padded_heads(rows[places])
+            with trees(None if heads is None else torch.from_numpy(heads).to(device)):
+                found = greedy(model, src, src_mask, rules)  # type: ignore[arg-type]
             for place, hypothesis in zip(places, found, strict=True):
                 outputs[place] = self.tokenizer.decode(hypothesis.ids)
         return outputs
