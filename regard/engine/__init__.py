@@ -1,0 +1,6 @@
+"""The fast CPU runtime: a Transformer in packed weights, searched by compiled code; slower twin: `decoding`."""
+
+from regard.engine.engine import Engine
+from regard.engine.load import load
+
+__all__ = ["Engine", "load"]

@@ -1,0 +1,104 @@
+"""The engine: what `Translator` asks instead of the readable searches, with the same answers in fp32.
+
+    engine = Engine(model, precision="int8")
+    engine.search(sources, rules, beam=5)
+
+int8 stores a weight in a byte with a factor a column; what is multiplied with it keeps 13 bits. Before this file:
+`library.py`; after it: `load.py`.
+"""
+
+import ctypes
+import threading
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.attention.order import Positions
+from regard.decoding.search import Hypothesis, Rules
+from regard.engine import library
+from regard.engine.weights import lay_out, unsupported
+from regard.errors import UsageError
+from regard.models.transformer import Transformer
+
+PRECISIONS = ("auto", "int8", "fp32")
+
+
+class Engine:
+    """One model in packed weights. Calls from several threads at once are fine."""
+
+    def __init__(self, model: Transformer, *, precision: str = "auto", threads: int = 0) -> None:
+        """`threads` 0: as many as torch uses. Later changes to the model's weights are not seen."""
+        if precision not in PRECISIONS:
+            raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
+        reason = refusal(model)
+        if reason is not None:
+            raise UsageError(f"the native engine cannot run this model: {reason}")
+        self.precision = "int8" if precision == "auto" else precision
+        self.threads = threads or torch.get_num_threads()
+        self._packed = library.Packed(lay_out(model), int8=self.precision == "int8")
+        self._positions = model.embedding.positions
+        self._places: Tensor | None = None  # (length, D), as long as was needed so far
+        self._lock = threading.Lock()
+
+    def search(
+        self,
+        sources: Sequence[Sequence[int]],
+        rules: Rules,
+        *,
+        beam: int = 1,
+        n_best: int = 1,
+        batch_size: int = 32,
+        allowed: Sequence[int] = (),
+        cancel: ctypes.c_int32 | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The `n_best` outputs of each source, which closes with its end token; best first.
+
+        `batch_size` sentences are worked on at a time; it changes no result. `allowed` are the ids, the end
+        among them, of which outputs may be made: the output layer then has these columns alone. Setting
+        `cancel` to 1 from another thread ends the call after the step under way, with empty lists.
+        """
+        if not 1 <= n_best <= beam:
+            raise UsageError(f"n_best ({n_best}) must be at least 1 and at most beam ({beam})")
+        if not sources:
+            return []
+        most = rules.most.tolist()
+        never = set(rules.specials.never)
+        call = library.Call(
+            sources=sources,
+            least=rules.least.tolist(),
+            most=most,
+            slots=batch_size,
+            threads=self.threads,
+            beam=beam,
+            n_best=n_best,
+            penalty=rules.penalty,
+            begin=rules.specials.begin,
+            end=rules.specials.end,
+            vocab_size=2**31 - 1 if rules.vocab_size is None else rules.vocab_size,
+            banned=sorted(never),
+            allowed=[number for number in allowed if number not in never],
+            cancel=cancel,
+        )
+        found = self._packed.translate(call, self._table(max(*map(len, sources), *most)))
+        if found is None:
+            return [[] for _ in sources]
+        return [[Hypothesis(each.ids, each.score, each.cut) for each in outputs] for outputs in found]
+
+    def _table(self, length: int) -> Tensor | None:
+        """The vectors of the first places, at least so many where the scheme has them."""
+        if type(self._positions) is Positions:
+            return None
+        if self._positions.max_length is not None:
+            length = self._positions.max_length
+        with self._lock, torch.inference_mode():
+            if self._places is None or len(self._places) < length:
+                length = max(256, 2 * length) if self._positions.max_length is None else length
+                nothing = torch.zeros(1, length, self._packed.d_model)
+                self._places = self._positions.embed(nothing)[0].contiguous()
+            return self._places
+
+
+def refusal(model: object) -> str | None:
+    """Why the engine cannot run this model here; None where it can."""
+    return library.available() or unsupported(model)

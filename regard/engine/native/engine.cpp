@@ -1,0 +1,166 @@
+// The library's face: a model is made once, translated with from any thread, and freed. Threads and scratch memory are
+// kept from call to call; two calls at the same time have their own. Called from regard/engine/native.py.
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "search.h"
+
+namespace regard {
+namespace {
+
+// Some teams of threads, their scratch memory and their slots. The calling thread is the first of them.
+class Crew {
+public:
+    Crew(const Model& model, int teams, int size) : teams(teams), size(size), born(getpid()) {
+        for (int t = 0; t < teams; t++) {
+            teams_.push_back(std::make_unique<Team>(size));
+            searches.push_back(std::make_unique<Search>(model, size));
+            for (int rank = 0; rank < size; rank++)
+                workers_.push_back(std::make_unique<Worker>(model, *teams_.back(), rank, nullptr));
+        }
+        for (int i = 1; i < teams * size; i++) threads_.emplace_back([this, i] { serve(i); });
+    }
+    ~Crew() {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            leaving_ = true;
+        }
+        wake_.notify_all();
+        for (auto& thread : threads_) thread.join();
+    }
+
+    void run(const float* places, Queue& queue) {
+        for (auto& worker : workers_) worker->places = places;
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            queue_ = &queue;
+            busy_ = (int)threads_.size();
+            call_++;
+        }
+        wake_.notify_all();
+        work(0);
+        std::unique_lock<std::mutex> lock(mutex_);
+        done_.wait(lock, [this] { return busy_ == 0; });
+    }
+
+    const int teams, size, born;
+    std::vector<std::unique_ptr<Search>> searches;
+
+private:
+    void work(int i) {
+        Barrier& barrier = teams_[(size_t)(i / size)]->barrier;
+        try {
+            searches[(size_t)(i / size)]->run(*workers_[(size_t)i]);
+        } catch (const Stopped&) {
+        } catch (...) {
+            queue_->status = NO_MEMORY;
+            barrier.stop();
+        }
+    }
+    void serve(int i) {
+        for (int seen = 0;;) {
+            {
+                std::unique_lock<std::mutex> lock(mutex_);
+                wake_.wait(lock, [&] { return leaving_ || call_ != seen; });
+                if (leaving_) return;
+                seen = call_;
+            }
+            work(i);
+            std::lock_guard<std::mutex> lock(mutex_);
+            if (--busy_ == 0) done_.notify_one();
+        }
+    }
+
+    std::vector<std::unique_ptr<Team>> teams_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::thread> threads_;
+    std::mutex mutex_;
+    std::condition_variable wake_, done_;
+    Queue* queue_ = nullptr;
+    int busy_ = 0, call_ = 0;
+    bool leaving_ = false;
+};
+
+class Engine {
+public:
+    Engine(const Shape& shape, const Tensor* tensors, int count) : model_(shape, tensors, count) {}
+
+    int translate(const Request& request) {
+        Queue queue;
+        queue.order.resize((size_t)request.count);
+        std::iota(queue.order.begin(), queue.order.end(), 0);
+        auto length = [&](int i) { return request.starts[i + 1] - request.starts[i]; };
+        std::stable_sort(queue.order.begin(), queue.order.end(), [&](int a, int b) { return length(a) > length(b); });
+        Matrix part;
+        Choice choice{&model_.output, nullptr, std::min(request.vocab_size, model_.output.n), {}, request.end};
+        choice.banned.assign(request.banned, request.banned + request.banned_count);
+        if (request.allowed_count > 0) {
+            part = model_.output.columns(request.allowed, request.allowed_count);
+            auto* last = request.allowed + request.allowed_count;
+            choice = {&part, request.allowed, part.n, {}, (int)(std::find(request.allowed, last, request.end) - request.allowed)};
+        }
+        // A sentence a team; where there are more threads than sentences, several of them share one.
+        int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
+        std::unique_ptr<Crew> crew = hire(teams, std::max(1, request.threads / teams));
+        int slots = std::max(1, std::min((request.slots + teams - 1) / teams, request.count));
+        for (auto& search : crew->searches) search->start(request, queue, choice, slots);
+        crew->run(request.places, queue);
+        if (queue.status != NO_MEMORY) dismiss(std::move(crew));
+        return queue.status;
+    }
+
+private:
+    std::unique_ptr<Crew> hire(int teams, int size) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (size_t i = 0; i < idle_.size(); i++) {
+            if (idle_[i]->teams != teams || idle_[i]->size != size) continue;
+            std::unique_ptr<Crew> crew = std::move(idle_[i]);
+            idle_.erase(idle_.begin() + (ptrdiff_t)i);
+            if (crew->born == getpid()) return crew;
+            crew.release();  // of the parent of a fork: its threads are not here
+            break;
+        }
+        return std::make_unique<Crew>(model_, teams, size);
+    }
+    void dismiss(std::unique_ptr<Crew> crew) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (idle_.size() < 8) idle_.push_back(std::move(crew));
+    }
+
+    Model model_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Crew>> idle_;
+};
+
+}  // namespace
+}  // namespace regard
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int32_t regard_version() { return 1; }
+
+EXPORT const char* regard_kernels() { return regard::kernels().name; }
+
+EXPORT void* regard_make(const regard::Shape* shape, const regard::Tensor* tensors, int32_t count) {
+    try {
+        return new regard::Engine(*shape, tensors, count);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+EXPORT void regard_free(void* engine) { delete static_cast<regard::Engine*>(engine); }
+
+EXPORT int32_t regard_translate(void* engine, const regard::Request* request) {
+    try {
+        return static_cast<regard::Engine*>(engine)->translate(*request);
+    } catch (...) {
+        return regard::NO_MEMORY;
+    }
+}

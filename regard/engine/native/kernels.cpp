@@ -1,0 +1,116 @@
+// The inner loops for each kind of CPU, the packing of matrices, and the choice at loading.
+// Before this file: kernels.h; after it: model.cpp.
+#include "kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace regard {
+
+void TopK::start(int size) {
+    best.clear();
+    k = size;
+    bar = -INFINITY;
+}
+
+void TopK::offer(float value, int32_t id) {
+    size_t at = best.size();
+    while (at > 0 && best[at - 1].value < value) at--;
+    best.insert(best.begin() + (ptrdiff_t)at, {value, id});
+    if ((int)best.size() > k) best.pop_back();
+    if ((int)best.size() == k) bar = best.back().value;
+}
+
+void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8) {
+    n = rows, k = columns, panels = (rows + PANEL - 1) / PANEL, int8 = as_int8;
+    bias.fit((size_t)width());
+    if (bias_or_null != nullptr) std::memcpy(bias.get(), bias_or_null, (size_t)n * sizeof(float));
+    if (!int8) {
+        float* to = floats.fit((size_t)width() * (size_t)k);
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < k; j++)
+                to[((size_t)(i / PANEL) * k + j) * PANEL + i % PANEL] = weight[(size_t)i * k + j];
+        return;
+    }
+    int pairs = (k + 1) / 2;
+    int8_t* to = bytes.fit((size_t)width() * (size_t)pairs * 2);
+    scale.fit((size_t)width());
+    for (int i = 0; i < n; i++) {
+        const float* row = weight + (size_t)i * k;
+        float peak = 0;
+        for (int j = 0; j < k; j++) peak = std::max(peak, std::fabs(row[j]));
+        scale.get()[i] = peak / 127.0f;
+        float factor = peak > 0 ? 127.0f / peak : 0.0f;
+        for (int j = 0; j < k; j++)
+            to[((size_t)(i / PANEL) * pairs + j / 2) * 2 * PANEL + (i % PANEL) * 2 + j % 2] =
+                (int8_t)std::lrintf(row[j] * factor);
+    }
+}
+
+Matrix Matrix::columns(const int32_t* chosen, int count) const {
+    Matrix part;
+    part.n = count, part.k = k, part.panels = (count + PANEL - 1) / PANEL, part.int8 = int8;
+    part.bias.fit((size_t)part.width());
+    part.scale.fit((size_t)part.width());
+    int pairs = (k + 1) / 2;
+    if (int8) part.bytes.fit((size_t)part.width() * (size_t)pairs * 2);
+    else part.floats.fit((size_t)part.width() * (size_t)k);
+    for (int i = 0; i < count; i++) {
+        int from = chosen[i];
+        part.bias.get()[i] = bias.get()[from];
+        if (int8) {
+            part.scale.get()[i] = scale.get()[from];
+            const int8_t* a = bytes.get() + (size_t)(from / PANEL) * pairs * 2 * PANEL + (from % PANEL) * 2;
+            int8_t* b = part.bytes.get() + (size_t)(i / PANEL) * pairs * 2 * PANEL + (i % PANEL) * 2;
+            for (int j = 0; j < pairs; j++) std::memcpy(b + j * 2 * PANEL, a + j * 2 * PANEL, 2);
+        } else {
+            const float* a = floats.get() + (size_t)(from / PANEL) * k * PANEL + from % PANEL;
+            float* b = part.floats.get() + (size_t)(i / PANEL) * k * PANEL + i % PANEL;
+            for (int j = 0; j < k; j++) b[j * PANEL] = a[j * PANEL];
+        }
+    }
+    return part;
+}
+
+#define REGARD_NAME "portable"
+namespace portable {
+#include "kernels.inc"
+}
+#undef REGARD_NAME
+
+#if defined(__x86_64__)
+#define REGARD_AVX2
+#define REGARD_NAME "avx2"
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+namespace avx2 {
+#include "kernels.inc"
+}
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#undef REGARD_AVX2
+#undef REGARD_NAME
+#endif
+
+const Kernels& kernels() {
+#if defined(__x86_64__)
+    static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    static const bool plain = std::getenv("REGARD_PLAIN") != nullptr;
+    if (fast && !plain) return avx2::table;
+#endif
+    return portable::table;
+}
+
+}  // namespace regard

@@ -1,0 +1,128 @@
+// What the inner loops offer to the model: one table of functions a kind of CPU, chosen when the library is loaded.
+// After this file: kernels.inc (how they are computed), model.h (where they are called).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace regard {
+
+constexpr int PANEL = 16;   // columns of a matrix that are stored and computed together
+constexpr int LANES = 8;    // floats of one vector; head widths are padded to it
+
+// Memory that only grows, aligned to cache lines; what is new in it is zero.
+template <class T>
+class Buffer {
+public:
+    Buffer() = default;
+    Buffer(Buffer&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    Buffer& operator=(Buffer&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    ~Buffer() { std::free(data_); }
+
+    // At least `size` elements; the first `keep` of the old ones stay.
+    T* fit(size_t size, size_t keep = 0) {
+        if (size > size_) grow(size, keep);
+        return data_;
+    }
+    T* get() { return data_; }
+    const T* get() const { return data_; }
+
+private:
+    void grow(size_t size, size_t keep) {
+        size_t bytes = (size * sizeof(T) + 127) / 64 * 64;
+        auto* fresh = static_cast<T*>(std::aligned_alloc(64, bytes));
+        if (fresh == nullptr) throw std::bad_alloc();
+        __builtin_memset(fresh, 0, bytes);
+        if (keep > 0) __builtin_memcpy(fresh, data_, keep * sizeof(T));
+        std::free(data_);
+        data_ = fresh;
+        size_ = size;
+    }
+    T* data_ = nullptr;
+    size_t size_ = 0;
+};
+
+// y = x Wᵀ + b with W (n, k), packed once: panels of 16 columns, in each of them k after k.
+// fp32: [panel][k][16]. int8: [panel][k / 2][16][2], and a factor a column that makes it W again.
+struct Matrix {
+    int n = 0, k = 0, panels = 0;
+    bool int8 = false;
+    Buffer<float> floats;
+    Buffer<int8_t> bytes;
+    Buffer<float> scale;  // int8: (panels * 16)
+    Buffer<float> bias;   // (panels * 16), zeros where there is none
+
+    void pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8);
+    Matrix columns(const int32_t* chosen, int count) const;  // the columns with these numbers, in that order
+    int width() const { return panels * PANEL; }
+};
+
+// The left side of a product: m rows of k floats, or of 13-bit integers with a factor a row.
+struct Rows {
+    const float* floats = nullptr;
+    const int16_t* integers = nullptr;
+    const float* scale = nullptr;
+    int m = 0, stride = 0;
+};
+
+enum Activation { LINEAR = 0, RELU = 1, GELU = 2, SILU = 3 };
+
+// Where a product goes: c[row][column - 16 * first] = act(x Wᵀ + b) + residual.
+struct Target {
+    float* c = nullptr;
+    int stride = 0;
+    int first = 0;                    // panel of c's first column
+    Activation activation = LINEAR;
+    const float* residual = nullptr;  // may be c itself
+    int residual_stride = 0;
+};
+
+// The mass of some logits, so that log Σ exp is exact whoever sums the parts: Σ exp(x) = sum · exp(max).
+struct Mass {
+    float max, sum;
+};
+
+struct Candidate {
+    float value;
+    int32_t id;
+};
+
+// The k largest of what was offered, sorted; the first of equals first.
+struct TopK {
+    std::vector<Candidate> best;
+    int k = 0;
+    float bar = 0;  // what does not exceed this is not taken
+
+    void start(int size);
+    void offer(float value, int32_t id);
+};
+
+// Keys and values of one head for one query: place i lies at k + offsets[i], v + offsets[i].
+struct Seen {
+    const float *k, *v;
+    const int32_t* offsets;
+    int count;
+};
+
+struct Kernels {
+    const char* name;
+    void (*product)(const Matrix&, const Rows&, int from_panel, int to_panel, const Target&);
+    void (*normalise)(const float* x, const float* gain, const float* shift, float eps, int n, float* y);
+    void (*quantise)(const float* x, int n, int limit, int16_t* y, float* scale);
+    void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
+    Mass (*mass)(const float* x, int n);
+    void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);
+    void (*embed)(const float* row, const float* place, float scale, int n, float* y);
+};
+
+const Kernels& kernels();  // the best that this CPU runs; REGARD_PLAIN in the environment: the portable ones
+
+}  // namespace regard

@@ -1,0 +1,178 @@
+// The search loop: what the rows of the next step are, and what becomes of the results of the last one.
+#include "search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace regard {
+
+constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
+
+void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots) {
+    request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots;
+    chunks_ = (choice.output->panels + CHUNK - 1) / CHUNK;
+    over_ = false;
+    rows_.clear();
+    newcomers_.clear();
+    if ((int)slots_.size() < slots) slots_.resize((size_t)slots);
+    for (Slot& slot : slots_) slot.sentence = -1;
+}
+
+void Search::run(Worker& worker) {
+    for (;;) {
+        if (worker.rank() == 0) plan();
+        worker.wait();
+        if (over_) return;
+        if (!newcomers_.empty()) worker.encode(newcomers_);
+        auto& tops = tops_[(size_t)worker.rank()];
+        if (tops.size() < rows_.size()) tops.resize(rows_.size());
+        for (size_t r = 0; r < rows_.size(); r++) tops[r].start(request_->beam == 1 ? 1 : 2 * request_->beam);
+        worker.step(rows_, *choice_, tops, masses_.data());
+    }
+}
+
+// Between two steps: every sentence goes on, or is done and leaves; free slots are taken; rows are laid out.
+void Search::plan() {
+    int row = 0;
+    for (Slot& slot : slots_) {
+        if (slot.sentence < 0) continue;
+        int rows = (int)slot.live.size();
+        advance(slot, row);
+        row += rows;
+    }
+    if (request_->cancel != nullptr && *request_->cancel != 0) queue_->status = CANCELLED;
+    admit();
+    lay_out();
+    over_ = rows_.empty() || queue_->status != DONE;
+}
+
+float Search::log_mass(int row) const {
+    const Mass* parts = masses_.data() + (size_t)row * chunks_;
+    float peak = parts[0].max, total = 0;
+    for (int i = 1; i < chunks_; i++) peak = std::max(peak, parts[i].max);
+    for (int i = 0; i < chunks_; i++) total += parts[i].sum * std::exp(parts[i].max - peak);
+    return peak + std::log(total);
+}
+
+void Search::advance(Slot& slot, int first_row) {
+    size_t beam = (size_t)request_->beam;
+    candidates_.clear();
+    for (int r = 0; r < (int)slot.live.size(); r++) {
+        float mass = log_mass(first_row + r);
+        size_t before = candidates_.size();
+        for (auto& tops : tops_)
+            for (const Candidate& each : tops[(size_t)(first_row + r)].best)
+                candidates_.push_back({slot.live[(size_t)r].total + (each.value - mass), r, each.id});
+        if (candidates_.size() == before || !std::isfinite(mass)) {
+            queue_->status = BROKEN;
+            return;
+        }
+    }
+    auto better = [](const Next& a, const Next& b) {
+        if (a.total != b.total) return a.total > b.total;
+        return a.row != b.row ? a.row < b.row : a.id < b.id;
+    };
+    size_t taken = std::min(candidates_.size(), 2 * beam);
+    std::partial_sort(candidates_.begin(), candidates_.begin() + (ptrdiff_t)taken, candidates_.end(), better);
+    slot.step++;
+    bool cut = slot.step >= request_->most[slot.sentence];
+    size_t going = 0;
+    slot.next.resize(beam);
+    for (size_t i = 0; i < taken && (going < beam || i < beam); i++) {
+        const Next& each = candidates_[i];
+        bool ended = each.id == request_->end;
+        if (ended || cut) {
+            if (i < beam) put_aside(slot, each, ended);
+            if (i == 0) slot.likeliest_ended = true;
+        } else if (going < beam) {
+            Hypothesis& child = slot.next[going];
+            const Hypothesis& parent = slot.live[(size_t)each.row];
+            child.total = each.total;
+            child.ids = parent.ids;
+            child.ids.push_back(each.id);
+            child.offsets = parent.offsets;
+            child.offsets.push_back((int)((size_t)slot.step * beam + going) * model_.cache_width());
+            going++;
+        }
+    }
+    slot.next.resize(going);
+    std::swap(slot.live, slot.next);
+    size_t enough = request_->penalty == 0 ? (size_t)request_->n_best : beam;
+    bool done = slot.found.size() >= enough && (request_->penalty != 0 || slot.likeliest_ended);
+    if (done || going == 0) finish(slot);
+}
+
+void Search::put_aside(Slot& slot, const Next& next, bool ended) {
+    Output output{slot.live[(size_t)next.row].ids, 0, !ended};
+    output.score = (double)next.total / std::pow((double)(output.ids.size() + 1), request_->penalty);
+    if (!ended) output.ids.push_back(next.id);
+    slot.found.push_back(std::move(output));
+}
+
+void Search::finish(Slot& slot) {
+    auto better = [](const Output& a, const Output& b) { return a.score > b.score; };
+    std::stable_sort(slot.found.begin(), slot.found.end(), better);
+    int sentence = slot.sentence, count = std::min((int)slot.found.size(), request_->n_best);
+    request_->out_counts[sentence] = count;
+    for (int j = 0; j < count; j++) {
+        const Output& output = slot.found[(size_t)j];
+        int at = sentence * request_->n_best + j;
+        request_->out_lengths[at] = (int32_t)output.ids.size();
+        request_->out_scores[at] = output.score;
+        request_->out_cut[at] = output.cut;
+        int32_t* to = request_->out_ids + request_->out_starts[sentence] + (int64_t)j * request_->most[sentence];
+        std::copy(output.ids.begin(), output.ids.end(), to);
+    }
+    slot.sentence = -1;
+}
+
+// Waiting sentences take free slots, a few together, so that the encoder has more than one to work on.
+void Search::admit() {
+    newcomers_.clear();
+    int free = 0, tokens = 0;
+    for (int i = 0; i < limit_; i++) free += slots_[(size_t)i].sentence < 0;
+    if (free < limit_ && free < std::max(1, limit_ / 8)) return;
+    for (int i = 0; i < limit_; i++) {
+        if (slots_[(size_t)i].sentence >= 0) continue;
+        if (tokens >= NEW_TOKENS) return;
+        size_t place = queue_->next.fetch_add(1);
+        if (place >= queue_->order.size()) return;
+        enter(slots_[(size_t)i], queue_->order[place]);
+        tokens += slots_[(size_t)i].length;
+    }
+}
+
+void Search::enter(Slot& slot, int sentence) {
+    slot.sentence = sentence, slot.step = 0, slot.likeliest_ended = false;
+    slot.length = request_->starts[sentence + 1] - request_->starts[sentence];
+    slot.found.clear();
+    slot.live.resize(1);
+    slot.live[0].total = 0;
+    slot.live[0].ids.clear();
+    slot.live[0].offsets.assign(1, 0);
+    float* memory = slot.memory.fit((size_t)slot.length * model_.memory.width());
+    newcomers_.push_back({request_->ids + request_->starts[sentence], slot.length, memory});
+}
+
+void Search::lay_out() {
+    rows_.clear();
+    size_t layers = model_.decoder.size(), place = (size_t)request_->beam * model_.cache_width();
+    for (Slot& slot : slots_) {
+        if (slot.sentence < 0) continue;
+        if (slot.cache.empty()) slot.cache.resize(layers), slot.cache_at.resize(layers);
+        size_t steps = slot.step < 16 ? 16 : (size_t)slot.step * 2;  // doubled when full
+        if ((size_t)(slot.step + 1) * place > slot.room) {
+            slot.room = steps * place;
+            for (auto& cache : slot.cache) cache.fit(slot.room, (size_t)slot.step * place);
+        }
+        for (size_t i = 0; i < layers; i++) slot.cache_at[i] = slot.cache[i].get();
+        for (const Hypothesis& each : slot.live) {
+            int32_t id = each.ids.empty() ? request_->begin : each.ids.back();
+            rows_.push_back({id, slot.step, each.offsets.data(), slot.cache_at.data(), slot.memory.get(), slot.length,
+                             request_->least[slot.sentence] > slot.step});
+        }
+    }
+    if (masses_.size() < rows_.size() * (size_t)chunks_) masses_.resize(rows_.size() * (size_t)chunks_);
+}
+
+}  // namespace regard

@@ -1,0 +1,97 @@
+// Beam search over many sentences at once, the same as regard/decoding/beam.py. A sentence that is done leaves its
+// slot and a waiting one takes it, so that every step is as full as the first. Before this file: model.h; after it:
+// engine.cpp.
+#pragma once
+
+#include <atomic>
+#include <vector>
+
+#include "model.h"
+
+namespace regard {
+
+// One call; laid out as `Request` in regard/engine/native.py.
+struct Request {
+    int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count, allowed_count;
+    double penalty;
+    const int32_t *ids, *starts;    // sources one after the other; starts (count + 1)
+    const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
+    const int32_t *banned, *allowed;
+    const float* places;            // position vectors, long enough for every source and output; or null
+    const volatile int32_t* cancel; // not zero: stop between two steps
+    // Out, room for n_best a sentence: ids of sentence i, output j at out_starts[i] + j * most[i].
+    const int64_t* out_starts;
+    int32_t *out_ids, *out_lengths, *out_counts;
+    double* out_scores;
+    uint8_t* out_cut;
+};
+
+enum Status { DONE = 0, BROKEN = 1, CANCELLED = 2, NO_MEMORY = 3, BAD_REQUEST = 4 };
+
+struct Hypothesis {
+    float total = 0;               // log p
+    std::vector<int32_t> ids;      // written so far
+    std::vector<int32_t> offsets;  // where its places lie in the cache of its slot
+};
+
+struct Output {
+    std::vector<int32_t> ids;
+    double score;
+    bool cut;
+};
+
+// A sentence that is being translated, and the memory that goes from sentence to sentence.
+struct Slot {
+    int sentence = -1, length = 0, step = 0;
+    size_t room = 0;  // floats of a layer's cache
+    bool likeliest_ended = false;
+    std::vector<Hypothesis> live, next;
+    std::vector<Output> found;
+    Buffer<float> memory;
+    std::vector<Buffer<float>> cache;  // a layer each: (step, place, k | v)
+    std::vector<float*> cache_at;
+};
+
+// The sentences that wait, longest first; shared by all teams of a call.
+struct Queue {
+    std::vector<int> order;
+    std::atomic<size_t> next{0};
+    std::atomic<int> status{DONE};
+};
+
+class Search {
+public:
+    Search(const Model& model, int threads) : model_(model), tops_((size_t)threads) {}
+    void start(const Request& request, Queue& queue, const Choice& choice, int slots);
+    void run(Worker& worker);  // all threads of the team at once
+
+private:
+    struct Next {
+        float total;
+        int row;
+        int32_t id;
+    };
+    void plan();
+    void advance(Slot& slot, int first_row);
+    float log_mass(int row) const;
+    void put_aside(Slot& slot, const Next& next, bool ended);
+    void finish(Slot& slot);
+    void admit();
+    void enter(Slot& slot, int sentence);
+    void lay_out();
+
+    const Model& model_;
+    const Request* request_ = nullptr;
+    Queue* queue_ = nullptr;
+    const Choice* choice_ = nullptr;
+    int limit_ = 0, chunks_ = 0;
+    bool over_ = false;
+    std::vector<Slot> slots_;
+    std::vector<Source> newcomers_;
+    std::vector<Row> rows_;
+    std::vector<std::vector<TopK>> tops_;  // (threads, rows)
+    std::vector<Mass> masses_;
+    std::vector<Next> candidates_;
+};
+
+}  // namespace regard

@@ -1,0 +1,195 @@
+"""A Transformer's weights as the native library takes them: one flat list of tensors, and the numbers of its shape.
+
+Query, key and value become one matrix, the keys and values that the decoder layers make of the encoder's output
+another. A head's width is padded to whole vectors with zeros, which change nothing. Norms are laid out so that
+pre- and post-norm are one program: what stands before a sub-layer is its own norm, or the one of the sub-layer
+before it. Before this file: `regard.models.transformer`; after it: `library.py`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from regard.attention.absolute import Learned, Sinusoidal
+from regard.attention.heads import MultiHead
+from regard.attention.kernel import Kernel
+from regard.attention.order import Positions
+from regard.attention.score import Dot
+from regard.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.models.transformer import Transformer
+
+LANES = 8  # floats of one vector
+ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3}
+Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
+
+
+@dataclass(frozen=True)
+class SideShape:
+    """Encoder or decoder; `Side` in model.h."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    width: int  # of a head, padded
+    d_ff: int
+    score_scale: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Everything that the library is told; `Shape` in model.h."""
+
+    d_model: int
+    source_vocab: int
+    target_vocab: int
+    activation: int
+    post_norm: bool
+    eps: float
+    source_scale: float
+    target_scale: float
+    encoder: SideShape
+    decoder: SideShape
+    tensors: list[Pair]
+
+
+def unsupported(model: object) -> str | None:
+    """Why the engine cannot run this model, in a few words; None where it can."""
+    if type(model) is not Transformer:
+        return f"it does not know the model kind {type(model).__name__}"
+    if next(model.parameters()).device.type != "cpu":
+        return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
+    if type(model.embedding.positions) not in (Positions, Sinusoidal, Learned):
+        return f"it does not know {type(model.embedding.positions).__name__} positions"
+    for heads in (module for module in model.modules() if isinstance(module, MultiHead)):
+        if type(heads.kernel) is not Kernel:
+            return f"it does not know {type(heads.kernel).__name__} attention"
+        if type(heads.score) is not Dot:
+            return f"it does not know the score {type(heads.score).__name__}"
+    return None
+
+
+def lay_out(model: Transformer) -> Weights:
+    """The weights of a model that is not `unsupported`; tensors that need no padding are the model's own."""
+    first, cross = model.encoder[0], model.decoder[0].cross
+    return Weights(
+        d_model=model.embedding.weight.shape[1],
+        source_vocab=model.embedding.weight.shape[0],
+        target_vocab=model.output_weight.shape[0],
+        activation=_activation(first.feed_forward),
+        post_norm=not first.around_attention.first,
+        eps=first.around_attention.norm.eps,
+        source_scale=model.embedding.scale,
+        target_scale=model.target_embedding.scale,
+        encoder=_side(model.encoder, first.attention),
+        decoder=_side(model.decoder, cross),
+        tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
+    )
+
+
+def _plain(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else tensor.detach().float().contiguous()
+
+
+def _activation(layer: FeedForward) -> int:
+    name = next(name for name, function in ACTIVATIONS.items() if function is layer.activation)
+    return ACTIVATION_NUMBERS[name]
+
+
+def _side(layers: nn.ModuleList, heads: MultiHead) -> SideShape:
+    score = heads.score
+    assert isinstance(score, Dot)
+    width = heads.query.out_features // heads.n_heads
+    d_ff = layers[0].feed_forward.inner.out_features
+    return SideShape(len(layers), heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
+
+
+def _padded(width: int) -> int:
+    return -(-width // LANES) * LANES
+
+
+def _tensors(model: Transformer) -> Iterator[Pair]:
+    """In the order that the constructor of `Model` in model.cpp reads them."""
+    before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
+    for layer in model.encoder:
+        yield _norm(layer.around_attention, before)
+        yield _joined(layer.attention)
+        yield _out(layer.attention)
+        yield from _feed_forward(layer, layer.around_attention.norm)
+        before = layer.around_feed_forward.norm
+    closing: list[Pair] = [_closing(model.encoder_norm, before)]
+    before = None
+    for layer in model.decoder:
+        yield _norm(layer.around_attention, before)
+        yield _joined(layer.attention)
+        yield _out(layer.attention)
+        yield _norm(layer.around_cross, layer.around_attention.norm)
+        yield _query(layer.cross)
+        yield _out(layer.cross)
+        yield from _feed_forward(layer, layer.around_cross.norm)
+        before = layer.around_feed_forward.norm
+    yield from closing
+    yield _closing(model.decoder_norm, before)
+    yield _stack([_keys_values(layer.cross) for layer in model.decoder])
+    yield model.output_weight, model.output_bias
+    yield model.embedding.weight, None
+    yield model.target_embedding.weight, None
+
+
+def _norm(around: nn.Module, before: nn.Module | None) -> Pair:
+    norm = around.norm if around.first else before
+    return (None, None) if norm is None else _gain(norm)
+
+
+def _gain(norm: nn.Module) -> Pair:
+    gain, shift = norm.weight, norm.bias
+    assert isinstance(gain, Tensor)
+    return gain, shift if isinstance(shift, Tensor) else torch.zeros_like(gain)
+
+
+def _closing(norm: nn.Module, before: nn.Module | None) -> Pair:
+    if isinstance(norm, nn.LayerNorm):
+        return _gain(norm)
+    return (None, None) if before is None else _gain(before)
+
+
+def _feed_forward(layer: nn.Module, before: nn.Module) -> Iterator[Pair]:
+    network = layer.feed_forward
+    assert isinstance(network, FeedForward) and isinstance(layer.around_feed_forward, nn.Module)
+    yield _norm(layer.around_feed_forward, before)
+    yield network.inner.weight, network.inner.bias
+    yield network.outer.weight, network.outer.bias
+
+
+def _stack(pairs: list[tuple[Tensor, Tensor]]) -> Pair:
+    return torch.cat([weight for weight, _ in pairs]), torch.cat([bias for _, bias in pairs])
+
+
+def _joined(heads: MultiHead) -> Pair:
+    """Query, key and value as one matrix ((H + 2 KV) K, D)."""
+    return _stack([_query(heads), _keys_values(heads)])
+
+
+def _query(heads: MultiHead) -> tuple[Tensor, Tensor]:
+    return _pad_heads(heads.query, heads.n_heads)
+
+
+def _keys_values(heads: MultiHead) -> tuple[Tensor, Tensor]:
+    return _pad_heads(heads.key_value, 2 * heads.kv_heads)
+
+
+def _pad_heads(linear: nn.Linear, count: int) -> tuple[Tensor, Tensor]:
+    """Rows of zeros after each of `count` heads, up to whole vectors."""
+    width = linear.out_features // count
+    more = _padded(width) - width
+    weight = linear.weight.view(count, width, -1)
+    weight = nn.functional.pad(weight, (0, 0, 0, more)).flatten(0, 1)  # (count padded, D)
+    return weight, nn.functional.pad(linear.bias.view(count, width), (0, more)).flatten()
+
+
+def _out(heads: MultiHead) -> Pair:
+    """The matrix over the joined heads, with columns of zeros where a head was padded."""
+    width = heads.out.in_features // heads.n_heads
+    weight = heads.out.weight.view(-1, heads.n_heads, width)
+    return nn.functional.pad(weight, (0, _padded(width) - width)).flatten(1), heads.out.bias
