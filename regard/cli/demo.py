@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -78,19 +78,22 @@ def demo(options: Options) -> None:
     print(farewell(options.output, test[0][0]), flush=True)
 
 
-def write_phrases(options: Options, folder: Path) -> "dict[str, Corpus]":
+def write_phrases(
+    options: Options, folder: Path, splits: Mapping[str, int] | None = None
+) -> "dict[str, Corpus]":
     """The splits of the phrasebook as files; the same arguments write the same bytes."""
     from regard.data.corpus import Corpus
     from regard.text.phrasebook import phrases
     from regard.training.workspace import make
 
-    streams = {split: phrases(options.to, source=options.source, split=split) for split in SPLITS}
+    splits = splits or SPLITS
+    streams = {split: phrases(options.to, source=options.source, split=split) for split in splits}
     make(folder)  # after the languages have proved to be known
     names = f"{options.source}-{options.to}"
-    note(f"writing {SPLITS['train']:,} phrases {names} from CLDR to {folder}")
+    note(f"writing {splits['train']:,} phrases {names} from CLDR to {folder}")
     corpora = {}
     for split, pairs in streams.items():
-        chosen = islice(pairs if split == "train" else _once(pairs), SPLITS[split])
+        chosen = islice(pairs if split == "train" else _once(pairs), splits[split])
         path = folder / f"{split}.{names}.tsv"
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(f"{src}\t{tgt}\n" for src, tgt in chosen)
