@@ -131,9 +131,32 @@ class AttentionConfig:
     kind: str = "full"
     score: str = "scaled-dot"
     dropout: float = 0.0
+    window: int = 256  # local: places seen to the left, and in an encoder to the right too
+    block: int = 64  # bigbird: places in a block
+    window_blocks: int = 3  # bigbird: blocks seen around a block, itself counted
+    global_blocks: int = 2  # bigbird: blocks at the beginning that see all and are seen by all
+    random_blocks: int = 3  # bigbird: blocks drawn at random for each block, head and layer
+    seed: int = 0  # bigbird: of the random blocks
+    rank: int = 256  # linformer: rows that keys and values are projected to
+    share: str = "heads"  # linformer: who shares a projection
+    max_length: int = 4096  # linformer: longest sequence that is projected
 
     def __post_init__(self) -> None:
-        _one_of("attention.kind", self.kind, ("full",))
+        _one_of("attention.kind", self.kind, ("full", "local", "bigbird", "linformer"))
+        _one_of("attention.share", self.share, ("heads", "layers", "none"))
+        for name in ("window", "block", "rank", "max_length"):
+            _between(f"attention.{name}", getattr(self, name), 1, 1_000_000)
+        for name in ("window_blocks", "global_blocks", "random_blocks"):
+            _between(f"attention.{name}", getattr(self, name), 0, 65536)
+        _between("attention.seed", self.seed, 0, 2**32)
+        _rule(
+            self.window_blocks % 2 == 1,
+            f"attention.window_blocks ({self.window_blocks}) must be odd: a block and as many on either side",
+        )
+        _rule(
+            self.rank <= self.max_length,
+            f"attention.rank ({self.rank}) must be at most attention.max_length ({self.max_length})",
+        )
         _one_of("attention.score", self.score, ("scaled-dot", "dot", "cosine", "additive", "general"))
         _between("attention.dropout", self.dropout, 0, 0.95)
 
@@ -200,6 +223,7 @@ class TrainConfig:
     weight_decay: float = 0.0
     label_smoothing: float = 0.1
     precision: str = "auto"
+    recompute: str = "auto"  # encoder layers in the backward pass, instead of holding what they made
     average: str = "ema"
     average_span: float = 0.05  # share of the run that the average looks back over
     valid_every: int = 0  # steps; 0: chosen, about twenty times in a run
@@ -213,6 +237,7 @@ class TrainConfig:
         _one_of("train.optimizer", self.optimizer, ("adam", "muon"))
         _one_of("train.schedule", self.schedule, ("linear", "cosine", "inverse-sqrt", "constant"))
         _one_of("train.precision", self.precision, ("auto", "fp32", "bf16"))
+        _one_of("train.recompute", self.recompute, ("auto", "always", "never"))
         _one_of("train.average", self.average, ("ema", "last", "none"))
         _between("train.lr", self.lr, 0, 10)
         _between("train.label_smoothing", self.label_smoothing, 0, 0.95)

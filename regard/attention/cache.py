@@ -25,9 +25,9 @@ class KeyValue:
         return self.start + self.length
 
     def append(self, new: "KeyValue", keep: int | None = None) -> "KeyValue":
-        """These places followed by the new ones; of all the last `keep`, None: all."""
+        """These places followed by the new ones; of all, those that the `keep` of a new one reach."""
         k, v = torch.cat([self.k, new.k], -2), torch.cat([self.v, new.v], -2)
-        drop = 0 if keep is None else max(0, k.shape[-2] - keep)
+        drop = 0 if keep is None else max(0, k.shape[-2] - keep - new.length + 1)
         return KeyValue(k[..., drop:, :], v[..., drop:, :], self.start + drop)
 
     def select(self, rows: Tensor) -> "KeyValue":

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def _draw(x: Tensor, cut: int) -> Tensor:
+def draw(x: Tensor, cut: int, generator: torch.Generator | None = None) -> Tensor:
     """Ones and zeros in the shape and type of `x`; an element is 0 with probability cut/256."""
-    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None, generator=generator)
     octets = words.view(torch.int8)[: x.numel()].view(x.shape)
     return torch.ge(octets, cut - 128, out=torch.empty(x.shape, dtype=x.dtype))
 
@@ -24,7 +24,7 @@ class _AddDropped(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, residual: Tensor | None, cut: int) -> Tensor:
-        keep = _draw(x, cut)
+        keep = draw(x, cut)
         ctx.scale = 256 / (256 - cut)
         ctx.with_residual = residual is not None
         ctx.save_for_backward(keep)

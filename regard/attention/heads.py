@@ -44,6 +44,7 @@ class MultiHead(nn.Module):
         self.name, self.n_heads, self.dropout = name, n_heads, dropout
         d_head = d_model // n_heads
         self.kernel = kernel or Kernel()
+        self.kernel.fit(n_heads, name)
         self.score = build_score(score, n_heads, d_head)
         self.positions = positions or Positions()
         self.query = nn.Linear(d_model, d_model)

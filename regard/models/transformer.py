@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
+from regard.attention.kernel import tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
 from regard.config import Config
@@ -62,6 +63,7 @@ class Transformer(Tied):
             )
             for i in range(shape.encoder_layers)
         )
+        self._join_layers(config)
         self.decoder = nn.ModuleList(
             DecoderLayer(
                 heads_for(config, f"decoder.{i}.self", "decoder"),
@@ -76,6 +78,16 @@ class Transformer(Tied):
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.apply(initialise)
+
+    def _join_layers(self, config: Config) -> None:
+        """What the layers of the encoder have in common: tied kernels, their bound, how they save memory."""
+        layers = [layer for layer in self.encoder if isinstance(layer, EncoderLayer)]
+        kernels = [layer.attention.kernel for layer in layers]
+        tie(kernels)
+        bounds = [one for one in (self.max_length, kernels[0].max_length) if one is not None]
+        self.max_length = min(bounds, default=None)
+        for layer in layers:
+            layer.recompute = config.train.recompute
 
     def _untie(self, config: Config, positions: Positions) -> None:
         """The matrices that are not one with the source's, and the bias of the output (`model.tied`)."""
