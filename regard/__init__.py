@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from regard.attention.record import record
     from regard.config import Config
     from regard.data.corpus import Corpus
-    from regard.decoding.translator import Translator, load
+    from regard.decoding.translator import Translator
+    from regard.engine.load import load
     from regard.errors import RegardError
     from regard.look.look import look
     from regard.models.transformer import Transformer
@@ -54,7 +55,7 @@ _HOMES = {
     "Transformer": "regard.models.transformer",
     "Translator": "regard.decoding.translator",
     "attend": "regard.attention.attend",
-    "load": "regard.decoding.translator",
+    "load": "regard.engine.load",
     "look": "regard.look.look",
     "phrases": "regard.text.phrasebook",
     "record": "regard.attention.record",

@@ -19,7 +19,7 @@ def test_every_public_name_is_there():
 def test_names_are_the_ones_of_their_homes():
     from regard.config import Config
     from regard.data.corpus import Corpus
-    from regard.decoding.translator import load
+    from regard.engine.load import load
     from regard.training.run import train
 
     assert (regard.Config, regard.Corpus) == (Config, Corpus)

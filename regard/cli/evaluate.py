@@ -1,6 +1,7 @@
 """`regard evaluate`: BLEU and chrF of a model on a test set, and a gate for scripts."""
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +46,12 @@ class Options:
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
     min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
+    precision: Annotated[
+        str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")
+    ] = "auto"
+    engine: Annotated[
+        str, typer.Option(help="native, readable; auto: native where it knows the model.")
+    ] = "auto"
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
 
@@ -60,12 +67,15 @@ def evaluate(options: Options) -> None:
 def _score(options: Options) -> "Scores":
     from regard.cli.files import corpus_of
     from regard.decoding.evaluate import score
-    from regard.decoding.translator import load
+    from regard.engine.load import load
     from regard.training.device import pick_device
 
     corpus = corpus_of(options.files, options.parses)
     corpus.check_files()
-    translator = load(options.model, device=pick_device(options.device))
+    device = pick_device(options.device)
+    translator = load(options.model, device=device, precision=options.precision, engine=options.engine)
+    if translator.note:
+        print(translator.note, file=sys.stderr)
     if corpus.parses:
         translator = translator.parsed(*corpus.parses)
     pairs = list(corpus.pairs())

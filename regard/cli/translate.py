@@ -67,12 +67,15 @@ class Options:
     seed: Annotated[
         int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")
     ] = None
-    precision: Annotated[str, typer.Option(help="fp32.")] = "fp32"
+    precision: Annotated[
+        str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")
+    ] = "auto"
+    engine: Annotated[
+        str, typer.Option(help="native, readable; auto: native where it knows the model.")
+    ] = "auto"
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
-        if self.precision != "fp32":
-            raise UsageError(f"--precision {self.precision} is not there yet; this version computes in fp32")
         if self.n_best > 1 and not self.as_json:
             raise UsageError(
                 f"--n-best {self.n_best} gives several translations of a line; add --json to see them"
@@ -110,10 +113,13 @@ def translate(options: Options) -> None:
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
     """Loads the model; the text is read as it is translated."""
     from regard.cli.streams import is_standard
-    from regard.decoding.translator import load
+    from regard.engine.load import load
     from regard.training.device import pick_device
 
-    translator = load(options.model, device=pick_device(options.device))
+    device = pick_device(options.device)
+    translator = load(options.model, device=device, precision=options.precision, engine=options.engine)
+    if translator.note:
+        print(translator.note, file=sys.stderr)
     if options.parses:
         translator = translator.parsed(options.parses)
     waiting = options.batch_size == 1 or (is_standard(options.source) and sys.stdin.isatty())

@@ -1,4 +1,4 @@
-"""The fast CPU runtime: a Transformer in packed weights, searched by compiled code; slower twin: `decoding`."""
+"""The fast CPU runtime: a Transformer in packed weights, searched by compiled code."""
 
 from regard.engine.engine import Engine
 from regard.engine.load import load

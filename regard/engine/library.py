@@ -1,8 +1,8 @@
-"""The native library behind ctypes: where it lies, how a call is laid out, and one Python function a C function.
+"""The native library behind ctypes: where it lies, how a call is laid out, a Python function a C function.
 
-It is built at installation where there is a C++ compiler (`setup.py`); `available` says why it is not there. ctypes
-lets go of the interpreter's lock during a call, so calls from several threads run side by side. Before this file:
-`weights.py`; after it: `engine.py`.
+It is built at installation where there is a C++ compiler (`setup.py`); `available` says why it is not there.
+ctypes lets go of the interpreter's lock during a call, so calls from several threads run side by side. Before
+this file: `weights.py`; after it: `engine.py`.
 """
 
 import ctypes

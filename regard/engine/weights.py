@@ -1,13 +1,14 @@
-"""A Transformer's weights as the native library takes them: one flat list of tensors, and the numbers of its shape.
+"""A Transformer's weights as the native library takes them: a list of tensors and a shape.
 
-Query, key and value become one matrix, the keys and values that the decoder layers make of the encoder's output
-another. A head's width is padded to whole vectors with zeros, which change nothing. Norms are laid out so that
-pre- and post-norm are one program: what stands before a sub-layer is its own norm, or the one of the sub-layer
-before it. Before this file: `regard.models.transformer`; after it: `library.py`.
+Query, key and value become one matrix, and so do the keys and values that all decoder layers make of the
+encoder's output. A head's width is padded to whole vectors with zeros, which change nothing. Norms are laid
+out so that pre- and post-norm are one program: what stands before a sub-layer is its own norm, or that of
+the sub-layer before it. Before this file: `regard.models.transformer`; after it: `library.py`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,7 @@ from regard.attention.kernel import Kernel
 from regard.attention.order import Positions
 from regard.attention.score import Dot
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.layers.residual import Residual
 from regard.models.transformer import Transformer
 
 LANES = 8  # floats of one vector
@@ -72,7 +74,8 @@ def unsupported(model: object) -> str | None:
 
 def lay_out(model: Transformer) -> Weights:
     """The weights of a model that is not `unsupported`; tensors that need no padding are the model's own."""
-    first, cross = model.encoder[0], model.decoder[0].cross
+    first: Any = model.encoder[0]  # its parts are known by name, not by type
+    last: Any = model.decoder[0]
     return Weights(
         d_model=model.embedding.weight.shape[1],
         source_vocab=model.embedding.weight.shape[0],
@@ -82,8 +85,8 @@ def lay_out(model: Transformer) -> Weights:
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
         target_scale=model.target_embedding.scale,
-        encoder=_side(model.encoder, first.attention),
-        decoder=_side(model.decoder, cross),
+        encoder=_side(first, len(model.encoder), first.attention),
+        decoder=_side(last, len(model.decoder), last.cross),
         tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
     )
 
@@ -97,12 +100,12 @@ def _activation(layer: FeedForward) -> int:
     return ACTIVATION_NUMBERS[name]
 
 
-def _side(layers: nn.ModuleList, heads: MultiHead) -> SideShape:
+def _side(layer: Any, layers: int, heads: MultiHead) -> SideShape:
     score = heads.score
     assert isinstance(score, Dot)
     width = heads.query.out_features // heads.n_heads
-    d_ff = layers[0].feed_forward.inner.out_features
-    return SideShape(len(layers), heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
+    d_ff = layer.feed_forward.inner.out_features
+    return SideShape(layers, heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
 
 
 def _padded(width: int) -> int:
@@ -112,6 +115,7 @@ def _padded(width: int) -> int:
 def _tensors(model: Transformer) -> Iterator[Pair]:
     """In the order that the constructor of `Model` in model.cpp reads them."""
     before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
+    layer: Any
     for layer in model.encoder:
         yield _norm(layer.around_attention, before)
         yield _joined(layer.attention)
@@ -131,13 +135,14 @@ def _tensors(model: Transformer) -> Iterator[Pair]:
         before = layer.around_feed_forward.norm
     yield from closing
     yield _closing(model.decoder_norm, before)
-    yield _stack([_keys_values(layer.cross) for layer in model.decoder])
+    crosses: list[Any] = [layer.cross for layer in model.decoder]
+    yield _stack([_keys_values(heads) for heads in crosses])
     yield model.output_weight, model.output_bias
     yield model.embedding.weight, None
     yield model.target_embedding.weight, None
 
 
-def _norm(around: nn.Module, before: nn.Module | None) -> Pair:
+def _norm(around: Residual, before: nn.Module | None) -> Pair:
     norm = around.norm if around.first else before
     return (None, None) if norm is None else _gain(norm)
 
@@ -154,9 +159,8 @@ def _closing(norm: nn.Module, before: nn.Module | None) -> Pair:
     return (None, None) if before is None else _gain(before)
 
 
-def _feed_forward(layer: nn.Module, before: nn.Module) -> Iterator[Pair]:
-    network = layer.feed_forward
-    assert isinstance(network, FeedForward) and isinstance(layer.around_feed_forward, nn.Module)
+def _feed_forward(layer: Any, before: nn.Module) -> Iterator[Pair]:
+    network: FeedForward = layer.feed_forward
     yield _norm(layer.around_feed_forward, before)
     yield network.inner.weight, network.inner.bias
     yield network.outer.weight, network.outer.bias
