@@ -69,7 +69,8 @@ def card(folder: Path, loaded: Loaded) -> str:
     return (
         f"# A translator imported from {code(folder.resolve().name)}\n\n"
         f"- {shape.encoder_layers} encoder and {shape.decoder_layers} decoder layers, "
-        f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, {count_parameters(loaded.model):,} parameters\n"
+        f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, "
+        f"{count_parameters(loaded.model):,} parameters\n"
         f"- a vocabulary of {loaded.tokenizer.vocab_size:,} tokens\n\n"
         "Its training data and scores are told where it came from. Measure it with "
         "`regard evaluate -m DIR SRC REF`; train it on with `regard train SRC TGT --from DIR -o OTHER`.\n"
