@@ -1,9 +1,12 @@
 """`attend` against a naive loop, against torch, and its fast way against its readable twin."""
 
 import math
+import sys
+from typing import Any
 
 import pytest
 import torch
+from sizes import Largest
 from torch import Tensor
 
 from regard.attention import attend, attend_readable, weigh
@@ -110,3 +113,37 @@ def test_weights_are_what_the_output_is_made_of(qkv: tuple[Tensor, Tensor, Tenso
     assert weights.shape == (B, H, T, S)
     torch.testing.assert_close(weights, weigh(q, k))
     torch.testing.assert_close(weights @ v, out)
+
+
+@pytest.mark.parametrize(
+    "case", ["padded", "causal and padded", "after a past", "dropout", "added", "widths"]
+)
+def test_scores_that_are_never_all_there(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch's fused attention would build them, a long sequence goes in slices of the queries."""
+    torch.manual_seed(3)
+    length, past = 67, 30 if case == "after a past" else 0
+    q, k, v = (torch.randn(2, 3, n, 4, requires_grad=True) for n in (length, length + past, length + past))
+    options: dict[str, Any] = {"causal": "causal" in case or "past" in case}
+    if "padded" in case:
+        options["mask"] = torch.arange(length) < torch.tensor([length, 40])[:, None, None, None]
+    if case == "added":
+        options["bias"] = torch.randn(3, length, length)
+    if case == "widths":
+        v = torch.randn(2, 3, length, 5, requires_grad=True)
+    if case == "dropout":
+        options["dropout"] = 0.25
+    expected = attend_readable(q, k, v, **(options | {"dropout": 0.0}))[0]
+    module = sys.modules["regard.attention.attend"]  # the package has a function of that name
+    monkeypatch.setattr(module, "LONG", 500)
+    monkeypatch.setattr(module, "SHORT", 0)
+    with Largest() as seen:
+        out = attend(q, k, v, **options)
+        gradients = torch.autograd.grad(out.sum(), (q, k, v))
+    if case == "dropout":
+        assert out.shape == expected.shape
+    else:
+        torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
+        for one, other in zip(gradients, torch.autograd.grad(expected.sum(), (q, k, v)), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+    if case != "padded":  # that one is torch's own
+        assert seen.numbers < 2 * 3 * length * length

@@ -1,52 +1,61 @@
-"""Positions against their formulas, and the property that made sinusoids the choice."""
-
-import math
+"""The table of kinds: every word of the config, in every role."""
 
 import pytest
 import torch
 
-from regard.attention.positions import build_positions, sinusoids
-from regard.errors import DataError
+from regard.attention.order import Positions
+from regard.attention.positions import POSITIONS, RELATIONS, build_positions, build_relations, build_source
+from regard.attention.relative import Relative
+from regard.attention.rotary import Rotary
+from regard.attention.structural import Depth, Structural
+from regard.config import POSITION_KINDS, Config, PositionsConfig, merge
+from regard.errors import UsageError
 
 
-def test_sinusoids_are_the_papers_in_two_halves() -> None:
-    table = sinusoids(7, 10)
-    for place in range(7):
-        for i in range(5):
-            angle = place / 10000 ** (2 * i / 10)
-            assert table[place, i].item() == pytest.approx(math.sin(angle), abs=1e-6)
-            assert table[place, 5 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
+def test_every_word_of_the_config_is_in_a_table() -> None:
+    assert {*POSITIONS, *RELATIONS, "none"} == set(POSITION_KINDS)
 
 
-@pytest.mark.parametrize("shift", [1, 4, 19])
-def test_a_shift_is_one_linear_map_for_every_place(shift: int) -> None:
-    """p_{i+k} = T(k) p_i, where T(k) turns each (sin, cos) pair by k times its rate."""
-    table, rates = sinusoids(120, 16), 10000.0 ** (-torch.arange(8) / 8)
-    turn, lift = (shift * rates).cos().diag(), (shift * rates).sin().diag()
-    linear = torch.cat([torch.cat([turn, -lift], 1), torch.cat([lift, turn], 1)])  # T(k) for rows
-    torch.testing.assert_close(table[:-shift] @ linear, table[shift:], atol=1e-5, rtol=0)
+@pytest.mark.parametrize("kind", POSITION_KINDS)
+def test_between_two_sequences_there_is_no_distance(kind: str) -> None:
+    assert type(build_relations(PositionsConfig(kind=kind), "cross", 3, 4)) is Positions
 
 
-def test_sinusoids_go_on_past_their_table() -> None:
-    short, long = build_positions("sinusoidal", 6, 4), build_positions("sinusoidal", 6, 40)
-    x = torch.randn(2, 11, 6)
-    torch.testing.assert_close(short.embed(x, 3), long.embed(x, 3))
+def test_the_roles() -> None:
+    def built(kind: str, role: str) -> type:
+        return type(build_relations(PositionsConfig(kind=kind), role, 3, 4))
 
-
-@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
-def test_offset_continues_where_the_last_call_ended(kind: str) -> None:
-    positions = build_positions(kind, 6, 16)
-    x = torch.randn(2, 9, 6)
-    pieces = torch.cat([positions.embed(x[:, :4]), positions.embed(x[:, 4:], 4)], 1)
-    torch.testing.assert_close(pieces, positions.embed(x))
-
-
-def test_learned_positions_end_with_a_clear_error() -> None:
-    positions = build_positions("learned", 6, 8)
-    with pytest.raises(DataError, match="9 tokens is longer than the 8 learned positions"):
-        positions.embed(torch.randn(1, 2, 6), 7)
+    assert built("relative", "encoder") is built("relative", "decoder") is Relative
+    assert built("rotary", "encoder") is built("rotary", "decoder") is Rotary
+    assert built("structural", "encoder") is Structural
+    assert built("structural", "decoder") is Positions  # the target has no tree
+    assert built("sinusoidal", "encoder") is Positions
+    assert type(build_source("structural", 8)) is Depth
+    assert type(build_source("relative", 8)) is Positions
 
 
 def test_none_changes_nothing() -> None:
-    x = torch.randn(2, 3, 4)
-    assert torch.equal(build_positions("none", 4, 8).embed(x, 5), x)
+    positions, x = build_positions("none", 4, 8), torch.randn(2, 3, 5, 4)
+    assert torch.equal(positions.embed(x[:, 0], 5), x[:, 0])
+    assert torch.equal(positions.turn(x, 5), x)
+    assert positions.bias(x, 5) is None
+    assert positions.gather(x) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"positions.kind": "rotary", "model.d_model": 12, "model.n_heads": 4},
+            r"head width \(3\) must be even",
+        ),
+        (
+            {"positions.kind": "rotary", "model.d_model": 12, "model.decoder_heads": 4, "model.n_heads": 2},
+            "even",
+        ),
+        ({"positions.kind": "relative", "positions.clip": 0}, r"positions.clip \(0\)"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_the_config(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        merge(Config(), changes)
