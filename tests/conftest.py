@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from browser import browser, opened  # noqa: F401  (fixtures)
 from command import ROOT, SMALL, Run, call, letters, write_lines
 from filelock import FileLock
 from hypothesis import settings

@@ -1,4 +1,7 @@
-"""`regard look`: what every head looked at, as a page, a figure or data; one word in many places; which heads matter."""
+"""`regard look`: what every head looked at, as a page, a figure or data.
+
+With `--word`, one word's vectors in several sentences; with `--ablate`, which heads a test set needs.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -46,9 +49,9 @@ class Options:
     layer: Annotated[int | None, typer.Option(help="For a figure.", show_default="the sharpest")] = None
     head: Annotated[int | None, typer.Option(help="For a figure.", show_default="the mean of all")] = None
     pieces: Annotated[bool, typer.Option("--pieces", help="For a figure: subwords, not words.")] = False
-    word: Annotated[
-        str | None, typer.Option(help="Compare this word's vectors in the sentences given.")
-    ] = None
+    word: Annotated[str | None, typer.Option(help="Compare this word's vectors in the sentences given.")] = (
+        None
+    )
     ablate: Annotated[
         bool, typer.Option("--ablate", help="Rank heads by the BLEU lost on SRC REF without them.")
     ] = False
@@ -77,9 +80,7 @@ def _look(options: Options) -> None:
     walk = path.suffix in (".html", ".json")
     seen = look_at(options.model, options.texts[0], beam=options.beam, vectors=walk)
     if path.suffix in (".svg", ".png"):
-        drawn = seen.figure(
-            kind=options.kind, layer=options.layer, head=options.head, pieces=options.pieces
-        )
+        drawn = seen.figure(kind=options.kind, layer=options.layer, head=options.head, pieces=options.pieces)
         path.write_bytes(drawn.to_png() if path.suffix == ".png" else drawn.to_svg().encode())
     else:
         seen.save(path)
@@ -144,7 +145,10 @@ def _rank(options: Options, translator: "Translator", pairs: list[tuple[str, str
 def table(ranking: "Ranking") -> str:
     """The ranking as a person reads it."""
     width = max(len(each.name) for each in ranking.heads)
-    lines = [f"BLEU {ranking.bleu:.2f} with all heads, {ranking.sentences} sentences, {ranking.signature}", ""]
+    lines = [
+        f"BLEU {ranking.bleu:.2f} with all heads, {ranking.sentences} sentences, {ranking.signature}",
+        "",
+    ]
     lines += [f"{'attention':{width}}  head  BLEU without  lost"]
     lines += [
         f"{each.name:{width}}  {each.head:4}  {each.bleu:12.2f}  {each.lost:+.2f}" for each in ranking.heads

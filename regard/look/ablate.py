@@ -1,4 +1,4 @@
-"""Which heads matter: the BLEU that a test set loses when one head alone is switched off (Michel et al. 2019).
+"""Which heads matter: the BLEU lost on a test set when one head alone is switched off (Michel et al. 2019).
 
 Each head costs one pass over the test set, so `limit` sentences are taken. Before this file:
 `regard.attention.switch`, `regard.decoding.evaluate`.
@@ -7,11 +7,11 @@ Each head costs one pass over the test set, so `limit` sentences are taken. Befo
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from regard.attention.heads import MultiHead
 from regard.attention.switch import heads_off
 from regard.decoding.evaluate import score
 from regard.decoding.translator import Translator
 from regard.errors import ModelError
+from regard.look.trace import attentions
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def rank_heads(
     batch_size: int = 32,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Ranking:
-    """Every head by the BLEU lost when it alone is off. `progress` hears how many passes of how many are done."""
+    """Every head by the BLEU lost when it alone is off; `progress` hears how many passes are done."""
     heads = every_head(translator)
 
     def measure(off: dict[str, list[int]]) -> tuple[float, str]:
@@ -64,12 +64,7 @@ def rank_heads(
 
 def every_head(translator: Translator) -> list[tuple[str, int]]:
     """The name of the attention and the number of every head that can be switched off."""
-    found = [
-        (module.name, head)
-        for module in translator.model.modules()
-        if isinstance(module, MultiHead)
-        for head in range(module.n_heads)
-    ]
+    found = [(module.name, head) for module in attentions(translator.model) for head in range(module.n_heads)]
     if not found:
         raise ModelError("this model has no attention heads to switch off")
     return found

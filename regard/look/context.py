@@ -23,7 +23,6 @@ from regard.look.html import notebook_frame, page
 from regard.look.look import Origin, opened, write
 from regard.look.words import Side, Word
 
-
 ENDINGS = (".html", ".json", ".png", ".svg")
 
 
@@ -97,9 +96,7 @@ class Contexts:
         return notebook_frame(self.to_html(), f"The word {self.word} in context")
 
 
-def compare_word(
-    model: Translator | str | PathLike[str], word: str, sentences: Sequence[str]
-) -> Contexts:
+def compare_word(model: Translator | str | PathLike[str], word: str, sentences: Sequence[str]) -> Contexts:
     """The encoder's vectors of `word` in each sentence, at every place where it stands (case aside)."""
     translator, origin = opened(model)
     if not hasattr(translator.model, "encode"):

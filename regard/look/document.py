@@ -47,13 +47,15 @@ def as_json(tree: dict[str, Any]) -> str:
 
 def rounded(tensor: Tensor, digits: int) -> list[Any]:
     """The numbers of a tensor in nested lists."""
-    numbers: list[Any] = (tensor.double().round(decimals=digits) + 0.0).tolist()  # no -0.0
+    finite = tensor.double().nan_to_num(posinf=1e9, neginf=-1e9)  # JSON knows no infinity
+    numbers: list[Any] = (finite.round(decimals=digits) + 0.0).tolist()  # and -0.0 is 0
     return numbers
 
 
 def _side(side: Side) -> dict[str, Any]:
     words = [{"text": word.text, "first": word.first, "end": word.end} for word in side.words]
-    return {"tokens": list(side.tokens), "words": words}
+    special = [i for i, each in enumerate(side.special) if each]
+    return {"tokens": list(side.tokens), "special": special, "words": words}
 
 
 def _alignment(seen: "Look") -> dict[str, Any] | None:

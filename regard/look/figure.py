@@ -74,11 +74,11 @@ class Figure:
             '<rect width="100%" height="100%" fill="#ffffff"/>',
         ]
         lines += [
-            f'<rect x="{c.x:.1f}" y="{c.y:.1f}" width="{c.width:.1f}" height="{c.height:.1f}" fill="{c.colour}"/>'
+            f'<rect x="{c.x:g}" y="{c.y:g}" width="{c.width:g}" height="{c.height:g}" fill="{c.colour}"/>'
             for c in self.cells
         ]
         lines += [
-            f'<text transform="translate({t.x:.1f} {t.y:.1f}) rotate({-t.angle:.0f})" text-anchor="{t.anchor}" '
+            f'<text transform="translate({t.x:g} {t.y:g}) rotate({-t.angle:.0f})" text-anchor="{t.anchor}" '
             f'dominant-baseline="central" font-size="{t.size:g}" fill="{t.colour}">{_xml(t.text)}</text>'
             for t in self.labels
         ]
@@ -154,9 +154,7 @@ def heat_map(weights: Tensor, rows: Sequence[str], columns: Sequence[str], capti
     ]
     labels = [
         Label(left - GAP, top + CELL * (i + 0.5), word, anchor="end") for i, word in enumerate(rows)
-    ] + [
-        Label(left + CELL * (j + 0.5), top - GAP, word, angle=45) for j, word in enumerate(columns)
-    ]
+    ] + [Label(left + CELL * (j + 0.5), top - GAP, word, angle=45) for j, word in enumerate(columns)]
     legend = [Cell(left + i * 4, bottom + 2 * GAP, 4, 6, shade(i / 19)) for i in range(20)]
     low = bottom + 2 * GAP + 3
     labels += [

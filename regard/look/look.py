@@ -13,7 +13,6 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.heads import MultiHead
 from regard.attention.switch import heads_off
 from regard.decoding.translator import Translator, load
 from regard.errors import DataError, ModelError, UsageError
@@ -22,7 +21,7 @@ from regard.look.document import as_json, document
 from regard.look.figure import Figure, figure
 from regard.look.html import notebook_frame, page
 from regard.look.maps import Map, maps
-from regard.look.trace import Watched, follow
+from regard.look.trace import Watched, attentions, follow
 from regard.look.words import Side, join_keys, join_queries
 
 MOST_WEIGHTS = 4_000_000  # of all maps together; a browser draws no more
@@ -186,12 +185,11 @@ def write(path: Path, writers: Mapping[str, Callable[[], str | bytes]]) -> None:
 
 def _check_size(model: Any, length: int, keep: Callable[[str], bool] | None) -> int:
     """Refuse what nobody could look at; about how many numbers the vectors of this sentence hold."""
-    heads = [m for m in model.modules() if isinstance(m, MultiHead) and (keep is None or keep(m.name))]
-    weights = sum(each.n_heads for each in heads) * length * length
+    kept = [each for each in attentions(model) if keep is None or keep(each.name)]
+    weights = sum(each.n_heads for each in kept) * length * length
     if weights > MOST_WEIGHTS:
         raise DataError(
             f"a sentence of {length:,} tokens has {weights:,} weights in this model and at most "
             f"{MOST_WEIGHTS:,} are shown; take a shorter one, or fewer attentions (only)"
         )
-    return sum(4 * length * each.query.out_features for each in heads)
-
+    return sum(4 * length * each.query.out_features for each in kept if hasattr(each, "query"))

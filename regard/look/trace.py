@@ -19,6 +19,12 @@ from regard.attention.record import Tape, Vectors, record
 Keep = Callable[[str], bool]  # which attentions to keep, by name
 
 
+def attentions(model: Any) -> list[Any]:
+    """The modules of a model that write to the tape: those with a `name` and `n_heads`."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return [each for each in modules if hasattr(each, "n_heads") and hasattr(each, "name")]
+
+
 @dataclass(frozen=True)
 class Heard:
     """One attention of one call: all its rows."""
@@ -89,7 +95,7 @@ class Watched(nn.Module):
         return logits, WatchedState(inner, torch.arange(len(ids), device=ids.device), self.logp)
 
     def _newest(self, name: str, heard: Heard) -> Heard:
-        """Without the keys and values that were noted already: the source's once, else those of steps before."""
+        """Without keys and values that were noted already: the source's once, else those of steps before."""
         if heard.vectors is None:
             return heard
         new = slice(0) if self.steps else slice(None)

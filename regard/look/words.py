@@ -1,4 +1,4 @@
-"""Pieces and the words they spell: what stands at the edges of a map, and how a map of pieces becomes one of words.
+"""Pieces and the words they spell: the edges of a map, and how a map of pieces becomes one of words.
 
 A word's weight as a key is the sum over its pieces, as a query the mean over them (Clark et al. 2019, 3).
 Before this file: the tokenizer; after it: everything that is shown.
@@ -31,6 +31,7 @@ class Side:
     """One edge of a map: pieces as the vocabulary has them, and the words they spell."""
 
     tokens: tuple[str, ...]
+    special: tuple[bool, ...]  # begin, end, padding: they spell nothing
     words: tuple[Word, ...]  # punctuation stands alone
     spaced: tuple[Word, ...]  # what stands between spaces; specials are left out
 
@@ -38,18 +39,15 @@ class Side:
     def of(cls, ids: Sequence[int], tokenizer: Tokenizer) -> "Side":
         """The pieces of `ids`, specials and all."""
         tokens = tuple(map(tokenizer.token, ids))
-        special = [not spelled and token != SPACE_MARK for spelled, token in _spelled(ids, tokens, tokenizer)]
+        special = tuple(_spells_nothing(i, token, tokenizer) for i, token in zip(ids, tokens, strict=True))
         words = _group(ids, tokens, special, tokenizer, by_class=True)
         spaced = _group(ids, tokens, special, tokenizer, by_class=False)
-        return cls(tokens, words, tuple(word for word in spaced if not special[word.first]))
+        return cls(tokens, special, words, tuple(word for word in spaced if not special[word.first]))
 
 
-def _spelled(ids: Sequence[int], tokens: Sequence[str], tokenizer: Tokenizer) -> list[tuple[bool, str]]:
-    """Whether each id spells anything; a byte alone may be no text, yet it spells."""
-    return [
-        (bool(tokenizer.decode([number])) or bool(_BYTE.fullmatch(token)), token)
-        for number, token in zip(ids, tokens, strict=True)
-    ]
+def _spells_nothing(number: int, token: str, tokenizer: Tokenizer) -> bool:
+    """A byte alone may be no text, and a space alone is taken for the line's first; yet they spell."""
+    return not (tokenizer.decode([number]) or _BYTE.fullmatch(token) or token == SPACE_MARK)
 
 
 def _group(
@@ -75,7 +73,7 @@ def _group(
         )
     ]
     return tuple(
-        Word(tokens[first] if special[first] else tokenizer.decode(ids[first:end]).strip(), first, end)
+        Word(tokens[first] if special[first] else tokenizer.decode(ids[first:end]).strip(" "), first, end)
         for first, end in zip(starts, [*starts[1:], len(tokens)], strict=True)
     )
 

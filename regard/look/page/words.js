@@ -1,19 +1,19 @@
 // Pieces joined to words and back. As a key a word gets the sum of its pieces, as a query it looks as they do on average.
 
 const SPACE_MARK = "\u2581";
-const SPECIAL = { "<s>": "begin", "</s>": "end", "<pad>": "padding", "<mask>": "mask" };
+const SPECIAL_NAMES = { "<s>": "begin", "</s>": "end", "<pad>": "pad", "<mask>": "mask" };
 
 /* What stands at one edge of a map: [{text, first, end, glued, special}]. */
 export function unitsOf(data, name, joined) {
   const side = data.sides[name];
-  if (joined) return side.words.map((word) => unit(word.text, word.first, word.end, side.tokens));
-  return side.tokens.map((token, i) => unit(token.replaceAll(SPACE_MARK, "") || SPACE_MARK, i, i + 1, side.tokens));
+  if (joined) return side.words.map((word) => unit(side, word.text, word.first, word.end));
+  return side.tokens.map((token, i) => unit(side, token.replaceAll(SPACE_MARK, "") || SPACE_MARK, i, i + 1));
 }
 
-function unit(text, first, end, tokens) {
-  const special = end - first === 1 && tokens[first] in SPECIAL;
-  const glued = first > 0 && !tokens[first].startsWith(SPACE_MARK) && !special && !(tokens[first - 1] in SPECIAL);
-  return { text: special ? SPECIAL[tokens[first]] : text, first, end, glued, special };
+function unit({ tokens, special }, text, first, end) {
+  const marked = special.includes(first);
+  const glued = first > 0 && !tokens[first].startsWith(SPACE_MARK) && !marked && !special.includes(first - 1);
+  return { text: marked ? SPECIAL_NAMES[text] ?? text : text, first, end, glued, special: marked };
 }
 
 /* weights of pieces [T][S] as those of units. */

@@ -1,0 +1,147 @@
+"""Two hundred hostile strings as text, pieces, model name and card: shown as text, run by nobody."""
+
+import dataclasses
+import json
+
+import pytest
+
+from regard.look.look import Look, Origin
+from regard.look.words import Side, Word
+
+RUN = ("alert(1)", "alarm(1)", "window.alarm('ran')", "top.alarm(2)", "document.title='ran'")
+SHAPES = (
+    "<script>{}</script>",
+    "</script><script>{}</script>",
+    "<ScRiPt>{}</sCrIpT>",
+    "<img src=x onerror={}>",
+    '<img src="x" onerror="{}">',
+    "<svg onload={}>",
+    "<svg><script>{}</script></svg>",
+    "<svg><animate onbegin={} attributeName=x dur=1s>",
+    "<body onload={}>",
+    "<iframe srcdoc='<script>parent.{}</script>'>",
+    '"><script>{}</script>',
+    "'><script>{}</script>",
+    '" onmouseover="{}" x="',
+    "' onfocus='{}' autofocus x='",
+    "` onclick={} `",
+    "javascript:{}",
+    "<a href=javascript:{}>x</a>",
+    "<math><mtext></mtext><script>{}</script></math>",
+    "--><script>{}</script><!--",
+    "]]><script>{}</script><![CDATA[",
+    "</title><script>{}</script>",
+    "</style><script>{}</script>",
+    "</textarea><script>{}</script>",
+    "</noscript><script>{}</script>",
+    "\u2028{}//",
+    "\u2029{}//",
+    "\u202e<script>{}</script>\u202c",
+    "\\u003cscript\\u003e{}\\u003c/script\\u003e",
+    "&lt;script&gt;{}&lt;/script&gt;",
+    "&#60;script&#62;{}&#60;/script&#62;",
+    "\x00<script>{}</script>",
+    "\ufeff<script>{}</script>",
+    "${{{}}}",
+    "{{{{{}}}}}",
+    "'-{}-'",
+    '";{};"',
+    '\\";{}//',
+    "<style>@import 'x';</style><style onload={}>",
+    "<details open ontoggle={}>",
+    "<input autofocus onfocus={}>",
+)
+HOSTILE = [shape.format(run) for run in RUN for shape in SHAPES]
+
+
+def hostile(seen: Look, texts: list[str]) -> Look:
+    """The look with strings as its text, its pieces, its words, its model's name and card."""
+
+    def side(one: Side, count: int) -> Side:
+        tokens = tuple((texts * 9)[:count])
+        words = tuple(Word(text, i, i + 1) for i, text in enumerate(tokens))
+        return Side(tokens, (False,) * count, words, words)
+
+    count = len(texts)
+    maps = tuple(
+        dataclasses.replace(m, weights=m.weights.new_full((1, count, count), 1 / count), vectors=None)
+        for m in seen.maps
+        if m.name in ("encoder.0.self", "decoder.0.cross")
+    )
+    return dataclasses.replace(
+        seen,
+        text=texts[0],
+        translation=texts[1],
+        source=side(seen.source, count),
+        target=side(seen.target, count),
+        read=side(seen.read, count),
+        confidence=(0.5,) * count,
+        maps=(*maps, dataclasses.replace(maps[0], name=texts[2], layer=1)),
+        origin=Origin(texts[3], "\n".join(texts)),
+    )
+
+
+def test_there_are_two_hundred():
+    assert len(set(HOSTILE)) == 200
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_none_runs_in_the_file(opened, seen, tmp_path, part):
+    path = tmp_path / "hostile.html"
+    texts = HOSTILE[part * 50 : part * 50 + 50]
+    hostile(seen, texts).save(path)
+    shown = opened(path)
+    exercise(shown.page)
+    assert shown.page.locator("script").count() == 2
+    assert shown.page.locator("iframe, img, a, style + style").count() == 0
+    told = shown.page.locator(".links .queries button").all_text_contents()
+    assert told == texts
+    assert shown.page.title() != "ran"
+    shown.quiet(path)
+
+
+def exercise(page) -> None:
+    """Everything that draws, drawn; everything that can be pointed at, pointed at."""
+    for kind in ("encoder", "cross"):
+        page.locator(f".tools [data-value={kind}]").click()
+        page.locator(".links .queries button").first.hover()
+        page.locator(".links .queries button").first.click()
+        page.locator(".grid .small").last.click()
+    page.locator(".tools [data-value=pieces]").click()
+    page.locator("canvas.large").focus()
+    page.keyboard.press("ArrowDown")
+    page.locator("summary").click()
+    page.wait_for_timeout(50)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_none_runs_in_a_notebook(opened, seen, tmp_path, part):
+    """A notebook puts `_repr_html_` into its own page, where the frame must hold it."""
+    looks = [hostile(seen, HOSTILE[i : i + 10]) for i in range(part * 100, part * 100 + 100, 10)]
+    path = tmp_path / "notebook.html"
+    frames = "\n".join(each._repr_html_() for each in looks)
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><title>notebook</title>{frames}", encoding="utf-8")
+    shown = opened(path)
+    for frame in shown.page.frames[1:]:
+        frame.wait_for_selector(".links .word")
+        assert frame.evaluate("try { parent.document; 'reached' } catch { 'held' }") == "held"
+    assert len(shown.page.frames) == 11
+    assert shown.page.title() == "notebook"
+    assert shown.alarms == []
+    assert shown.page.locator("script").count() == 0
+    assert [url for url in shown.requests if not url.startswith(("file:", "about:"))] == []
+
+
+def test_none_breaks_the_json(seen):
+    for start in range(0, 200, 10):
+        told = hostile(seen, HOSTILE[start : start + 10])
+        assert json.loads(told.to_json())["text"] == told.text
+
+
+def test_the_svg_holds_them_as_text(seen):
+    import xml.etree.ElementTree as ElementTree
+
+    for start in range(0, 200, 50):
+        svg = hostile(seen, HOSTILE[start : start + 50]).figure(kind="encoder", layer=0).to_svg()
+        root = ElementTree.fromstring(svg)
+        assert {each.tag.rpartition("}")[2] for each in root.iter()} == {"svg", "title", "rect", "text"}
