@@ -17,7 +17,7 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.decoding.sampling import Sampling
-    from regard.decoding.translator import Translation
+    from regard.decoding.translator import Translation, Translator
 
 STANDARD = Path("-")
 
@@ -67,11 +67,14 @@ class Options:
     seed: Annotated[
         int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")
     ] = None
-    precision: Annotated[
-        str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")
-    ] = "auto"
+    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+        "auto"
+    )
     engine: Annotated[
-        str, typer.Option(help="native, readable; auto: native where it knows the model.")
+        str,
+        typer.Option(
+            help="native, readable; auto: native where it knows the model; ctranslate2 for an export."
+        ),
     ] = "auto"
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
@@ -113,11 +116,8 @@ def translate(options: Options) -> None:
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
     """Loads the model; the text is read as it is translated."""
     from regard.cli.streams import is_standard
-    from regard.engine.load import load
-    from regard.training.device import pick_device
 
-    device = pick_device(options.device)
-    translator = load(options.model, device=device, precision=options.precision, engine=options.engine)
+    translator = _load(options)
     if translator.note:
         print(translator.note, file=sys.stderr)
     if options.parses:
@@ -131,6 +131,21 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         sampling=options.sampling(),
         window=1 if waiting else 0,  # somebody waits for the answer to each line
     )
+
+
+def _load(options: Options) -> "Translator":
+    """A model folder of ours, or one that was exported for CTranslate2."""
+    from regard.training.device import pick_device
+
+    device = pick_device(options.device)
+    if options.engine == "ctranslate2":
+        from regard.interop import ctranslate2
+
+        precision = "fp32" if options.precision == "auto" else options.precision
+        return ctranslate2.load(options.model, device=device.type, precision=precision)
+    from regard.engine.load import load
+
+    return load(options.model, device=device, precision=options.precision, engine=options.engine)
 
 
 def _as_json(each: "Translation") -> str:

@@ -1,12 +1,13 @@
 """CTranslate2, the C++ runtime: a model folder of ours becomes one of its own, and can be run from here.
 
 `write` lays the weights out as its TransformerSpec wants them: query, key and value in one matrix, positions
-as a table. The folder also holds our tokenizer and decoding defaults, so that `Runner` takes raw text. The
-search is the same on both sides (`regard/decoding/beam.py`), and so are the translations.
+as a table. The folder also holds our tokenizer and decoding defaults, so that `load` gives a translator of
+raw text. The search is the same on both sides (`regard/decoding/beam.py`), and so are the translations.
 """
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
 from regard.config import Config, DecodeConfig, merge
-from regard.data.batch import pad_sources
 from regard.decoding.search import Hypothesis, Rules
-from regard.decoding.translator import Translator, Wish
+from regard.decoding.translator import Translator
 from regard.errors import ModelError, UsageError
-from regard.interop.parts import need, plain, position_table
+from regard.interop.parts import need, plain, position_table, query_scale
 from regard.layers import FeedForward, Residual
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
 from regard.models.transformer import Transformer
@@ -39,6 +39,7 @@ def write(loaded: Loaded, out: Path) -> None:
     model = plain(loaded.model, loaded.config, "CTranslate2", allowed)
     spec = _spec(model, loaded.config)
     _fill_ends(spec, model, loaded)
+    here: Any
     for there, here in zip(spec.encoder.layer, model.encoder, strict=True):
         _fill_attention(there.self_attention, here.attention, here.around_attention)
         _fill_feed_forward(there.ffn, here.feed_forward, here.around_feed_forward)
@@ -125,7 +126,7 @@ def _fill_attention(there: Any, heads: MultiHead, around: Residual) -> None:
         _fill_linear(there.linear[1], heads.key_value)
     _fill_linear(there.linear[-1], heads.out)
     _fill_norm(there.layer_norm, around.norm)
-    there.queries_scale = float(heads.score.scale)
+    there.queries_scale = query_scale(heads)
 
 
 def _fill_feed_forward(there: Any, network: FeedForward, around: Residual) -> None:
@@ -137,18 +138,23 @@ def _fill_feed_forward(there: Any, network: FeedForward, around: Residual) -> No
 # Running -----------------------------------------------------------------------------------------
 
 
-class Runner(Translator):
-    """A folder that `write` made, translated with by CTranslate2; the calls are those of `Translator`."""
+def load(folder: Path, *, device: str = "cpu", precision: str = "fp32") -> Translator:
+    """The translator in a folder that `write` made; CTranslate2 does its work."""
+    for name in ("model.bin", "config.json", TOKENIZER, GENERATION):
+        if not (folder / name).is_file():
+            raise ModelError(f"{folder} has no {name}; make it with regard export --to ctranslate2")
+    translator = Translator(_Elsewhere(), _tokenizer(folder), _decode(folder))
+    translator.engine = Runner(folder, device=device, precision=precision)
+    return translator
+
+
+class Runner:
+    """CTranslate2's search in the place of ours; the Searcher of `regard.decoding.translator`."""
 
     def __init__(self, folder: Path, *, device: str = "cpu", precision: str = "fp32") -> None:
         if precision not in PRECISIONS:
-            raise UsageError(
-                f"precision ({precision}) must be one of {', '.join(PRECISIONS)} for CTranslate2"
-            )
-        for name in ("model.bin", "config.json", TOKENIZER, GENERATION):
-            if not (folder / name).is_file():
-                raise ModelError(f"{folder} has no {name}; make it with regard export --to ctranslate2")
-        super().__init__(_Foreign(), _tokenizer(folder), _decode(folder))
+            known = ", ".join(PRECISIONS)
+            raise UsageError(f"precision ({precision}) must be one of {known} for CTranslate2")
         self._sources, self._targets = _vocabularies(folder)
         self._ids = {word: number for number, word in enumerate(self._targets)}
         try:
@@ -162,52 +168,63 @@ class Runner(Translator):
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"{folder} does not open in CTranslate2: {_line(error)}") from error
 
-    def _search(self, sources: list[list[int]], wish: Wish) -> list[list[Hypothesis]]:
-        """The outputs of one batch. What is longer than a sentence's own bound is searched again alone."""
-        if wish.sampling is not None:
-            raise UsageError("--sample draws with Regard's own engine; leave --engine out")
-        rules = Rules.of(wish.decode, pad_sources(sources)[1])
+    def search(
+        self, sources: Sequence[Sequence[int]], rules: Rules, *, beam: int, n_best: int, batch_size: int
+    ) -> list[list[Hypothesis]]:
+        """The `n_best` outputs of each source; one that passes its own bound is searched again alone.
+
+        CTranslate2 has one bound a call. All `beam` outputs are asked for, to see when a search was over;
+        without a length penalty the number that is asked for decides that.
+        """
         most, least = rules.most.tolist(), rules.least.tolist()
+        options = {
+            "beam_size": beam,
+            "num_hypotheses": beam if rules.penalty else n_best,
+            "length_penalty": rules.penalty,
+            "max_batch_size": batch_size,
+            "max_input_length": 0,
+            "return_scores": True,
+        }
         if any(least):
-            found = [self._run([s], wish, m, n)[0] for s, m, n in zip(sources, most, least, strict=True)]
+            rows = zip(sources, most, least, strict=True)
+            found = [self._run([ids], options, bound, fewest)[0] for ids, bound, fewest in rows]
         else:
-            found = self._run(sources, wish, max(most), 0)
+            found = self._run(sources, options, max(most), 0)
             for row, bound in enumerate(most):
                 if any(each.length > bound for each in found[row]):
-                    found[row] = self._run(sources[row : row + 1], wish, bound, 0)[0]
-        return [outputs[: wish.n_best] for outputs in found]
+                    found[row] = self._run(sources[row : row + 1], options, bound, 0)[0]
+        return [outputs[:n_best] for outputs in found]
 
-    def _run(self, sources: list[list[int]], wish: Wish, most: int, least: int) -> list[list[Hypothesis]]:
-        """The outputs of each source, the end of which CTranslate2 adds itself.
-
-        All `beam` are asked for, to see when a search was over; without a length penalty the number
-        asked for decides that.
-        """
-        decode = wish.decode
+    def _run(
+        self, sources: Sequence[Sequence[int]], options: dict[str, Any], most: int, least: int
+    ) -> list[list[Hypothesis]]:
+        """The outputs of each source, the end of which CTranslate2 adds itself."""
+        words = [[self._sources[number] for number in ids[:-1]] for ids in sources]
         results = self._engine.translate_batch(
-            [[self._sources[number] for number in ids[:-1]] for ids in sources],
-            beam_size=decode.beam,
-            num_hypotheses=decode.beam if decode.length_penalty else wish.n_best,
-            length_penalty=decode.length_penalty,
-            max_decoding_length=most,
-            min_decoding_length=least,
-            max_input_length=0,
-            return_scores=True,
+            words, max_decoding_length=most, min_decoding_length=least, **options
         )
         return [
             [
-                Hypothesis([self._ids[word] for word in words], score, len(words) == most)
-                for words, score in zip(each.hypotheses, each.scores, strict=True)
+                Hypothesis([self._ids[word] for word in output], score, len(output) == most)
+                for output, score in zip(each.hypotheses, each.scores, strict=True)
             ]
             for each in results
         ]
 
 
-class _Foreign:
-    """The place of a model that is run elsewhere."""
+class _Elsewhere:
+    """The place of a model that is not here."""
 
     max_length: int | None = None
-    training = False
+
+    def start(self, src: Tensor, src_mask: Tensor) -> Any:
+        """Only what the runner can do is done."""
+        raise UsageError(
+            "drawing words and looking at attention need a model folder, not --engine ctranslate2"
+        )
+
+    def step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        raise NotImplementedError
 
 
 def _line(error: Exception) -> str:

@@ -143,12 +143,12 @@ def _specials(tree: dict[str, Any], folder: Path) -> Specials:
     begin = tree.get("decoder_start_token_id", pad)
     banned = tree.get("bad_words_ids") or [[pad]]
     never = [row[0] for row in banned if isinstance(row, list) and len(row) == 1]
-    ids = [pad, begin, end, *never]
+    ids: list[Any] = [pad, begin, end, *never]
     if not all(type(number) is int for number in ids):
         raise ModelError(
             f"{folder / 'config.json'}: pad_token_id, eos_token_id and the like must be whole numbers"
         )
-    return Specials(pad, begin, end, tuple(dict.fromkeys(never)))
+    return Specials(ids[0], ids[1], ids[2], tuple(dict.fromkeys(ids[3:])))
 
 
 # Tokenizer ---------------------------------------------------------------------------------------

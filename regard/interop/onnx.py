@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
-from regard.interop.parts import need, plain, position_table
+from regard.interop.parts import need, plain, position_table, query_scale
 from regard.layers import DecoderLayer, EncoderLayer, Residual
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
 from regard.models.transformer import Transformer
@@ -63,7 +63,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
-    return x.unflatten(2, (heads, -1)).transpose(1, 2)  # (B, H, T, K)
+    return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)  # (B, H, T, K)
 
 
 def _keys_values(heads: MultiHead, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -74,16 +74,14 @@ def _keys_values(heads: MultiHead, x: Tensor) -> tuple[Tensor, Tensor]:
 def _attend(heads: MultiHead, x: Tensor, seen: tuple[Tensor, Tensor], hidden: Tensor | None) -> Tensor:
     """x (B, T, D) looks at keys and values (B, H, S, K); `hidden` (B, 1, 1, S) is added to the scores."""
     q, (k, v) = _split(heads.query(x), heads.n_heads), seen
-    scores = q @ k.transpose(2, 3) * float(heads.score.scale)  # type: ignore[arg-type]
+    scores = q @ k.transpose(2, 3) * query_scale(heads)
     weights = (scores if hidden is None else scores + hidden).softmax(-1)
     out: Tensor = heads.out((weights @ v).transpose(1, 2).flatten(2))
     return out
 
 
 def _around(residual: Residual, x: Tensor, f: Any) -> Tensor:
-    if residual.first:
-        return x + f(residual.norm(x))
-    out: Tensor = residual.norm(x + f(x))
+    out: Tensor = x + f(residual.norm(x)) if residual.first else residual.norm(x + f(x))
     return out
 
 

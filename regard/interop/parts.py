@@ -14,6 +14,7 @@ from types import ModuleType
 
 from torch import Tensor, nn
 
+from regard.attention.heads import MultiHead
 from regard.attention.positions import sinusoids
 from regard.config import Config
 from regard.errors import ModelError, StorageError, UsageError
@@ -74,9 +75,11 @@ def position_table(model: Transformer, config: Config) -> Tensor:
     return table if config.positions.kind == "sinusoidal" else table * 0
 
 
-def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors with a prefix before their names."""
-    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+def query_scale(heads: MultiHead) -> float:
+    """What a dot-product score multiplies q·k with."""
+    scale = heads.score.scale
+    assert isinstance(scale, float)
+    return scale
 
 
 @contextmanager
