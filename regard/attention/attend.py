@@ -5,9 +5,14 @@ show the weights (Vaswani et al. 2017, 3.2). Masks come from `masks.py`, scores 
 `heads.py` puts projections around it.
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from regard.attention.dropout import dropout as drop
 from regard.attention.masks import causal_mask, join
@@ -16,6 +21,9 @@ from regard.attention.score import Dot, Score
 # Up to this many scores a head, batched products are taken instead of SDPA's CPU kernel when gradients
 # are needed: its backward pass is slow for short sequences.
 SHORT = 128 * 128
+# From this many scores a head on, they are never all there at once: what torch's fused attention cannot do
+# without them is done in slices of the queries, each computed again in the backward pass.
+LONG = 4096 * 4096
 
 
 def weigh(
@@ -84,9 +92,48 @@ def attend(
     short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     factors = None if short and gradients else (score or Dot(q.shape[-1] ** -0.5)).factors(q, k)
+    options: dict[str, Any] = {
+        "mask": mask,
+        "causal": causal,
+        "bias": bias,
+        "score": score,
+        "dropout": dropout,
+    }
+    if q.shape[-2] * k.shape[-2] > LONG and not (factors and _is_fused(q, k, v, **options)):
+        return _in_slices(q, k, v, gradients=gradients, **options)
     if factors is None:
-        return attend_readable(q, k, v, mask=mask, causal=causal, bias=bias, score=score, dropout=dropout)[0]
+        return attend_readable(q, k, v, **options)[0]
     return _sdpa(*factors, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, dropout=dropout)
+
+
+def _is_fused(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> bool:
+    """Whether torch computes it without all scores: its CPU kernel has no dropout and one head width."""
+    if options["bias"] is not None:
+        return False
+    if options["causal"] and (options["mask"] is not None or q.shape[-2] != k.shape[-2]):
+        return False
+    return q.device.type != "cpu" or (options["dropout"] == 0 and k.shape[-1] == v.shape[-1])
+
+
+def _in_slices(q: Tensor, k: Tensor, v: Tensor, *, gradients: bool, **options: Any) -> Tensor:
+    """`attend` for some queries at a time; where gradients are needed, nothing of a slice is kept."""
+    queries, keys, parts = q.shape[-2], k.shape[-2], []
+    rows = max(1, LONG // 8 // keys)
+    for start in range(0, queries, rows):
+        end = min(queries, start + rows)
+        seen = keys - queries + end if options["causal"] else keys  # the rest lies in the future
+        own = options | {
+            name: each
+            if each is None
+            else each[..., start:end, :seen]
+            if each.shape[-2] > 1
+            else each[..., :seen]
+            for name, each in (("mask", options["mask"]), ("bias", options["bias"]))
+        }
+        inputs = q[..., start:end, :], k[..., :seen, :], v[..., :seen, :]
+        call: Callable[..., Tensor] = partial(attend, **own)
+        parts.append(checkpoint(call, *inputs, use_reentrant=False) if gradients else call(*inputs))
+    return torch.cat(parts, -2)
 
 
 def _as_sdpa_mask(

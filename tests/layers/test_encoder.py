@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from regard.attention import MultiHead
+from regard.attention import MultiHead, heads_off, record
+from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
+from regard.config import AttentionConfig
 from regard.layers import EncoderLayer
 
 B, S, H, D, F = 2, 7, 3, 33, 29
@@ -37,3 +39,44 @@ def test_equals_torch(norm: str) -> None:
     real = torch.tensor([[True] * S, [True] * 4 + [False] * 3])
     expected = theirs(x, src_key_padding_mask=~real)
     torch.testing.assert_close(ours(x, padding_mask(real)), expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["full", "local", "linformer"])
+def test_a_layer_that_is_computed_again_is_the_same_layer(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dropout, with heads off at that moment only, in slices that do not come out even."""
+    monkeypatch.setattr("regard.layers.encoder.SLICE", 5)
+    config = AttentionConfig(kind=kind, window=3, rank=4, max_length=20)
+    layer = EncoderLayer(
+        MultiHead(D, H, name="here", kernel=build_kernel(config, "encoder"), dropout=0.25),
+        D,
+        F,
+        norm="pre",
+        dropout=0.0,
+    )
+    x = torch.randn(B, 13, D, requires_grad=True)
+    results = []
+    for recompute in ("never", "always"):
+        layer.recompute = recompute
+        torch.manual_seed(7)
+        with heads_off({"here": [1]}):
+            out = layer(x)
+        results.append((out, torch.autograd.grad(out.square().sum(), [x, *layer.parameters()])))
+    torch.testing.assert_close(results[0], results[1], atol=1e-5, rtol=1e-4)
+
+
+def test_what_a_long_layer_holds_for_the_backward_pass_is_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.layers.encoder.LONG", 50)
+    layer = EncoderLayer(MultiHead(D, H), D, F, norm="pre", dropout=0.0)
+
+    def held(length: int) -> int:
+        sizes: list[int] = []
+        x = torch.randn(1, length, D, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
+            layer(x)
+        return sum(sizes)
+
+    assert held(50) <= 2 * 50 * D
+    assert held(49) > 5 * 49 * D
+    with record() as tape:
+        assert layer(torch.randn(1, 50, D, requires_grad=True)).requires_grad
+    assert len(tape["attention"]) == 1
