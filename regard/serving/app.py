@@ -238,7 +238,11 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _http_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return answer({"error": str(error.detail)}, error.status_code, **dict(error.headers or {}))
+    routes = (route for route in request.app.routes if getattr(route, "path", "") == request.url.path)
+    allowed = sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
+    if error.status_code in (404, 405) and allowed:  # the page's files are looked for before it is said
+        return answer({"error": "Method Not Allowed"}, 405, allow=", ".join(allowed))
+    return answer({"error": str(error.detail)}, error.status_code)
 
 
 async def _fault(request: Request, error: Exception) -> Response:

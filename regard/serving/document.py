@@ -77,9 +77,10 @@ class Document:
 
 
 def _chunks(sentence: Sentence, reading: Reading) -> list[Chunk]:
-    if reading.trace is None:
+    if reading.trace is None and not sentence.elements:
         return [Chunk(reading.text)]
-    return place(reading.trace, sentence.elements, sentence.text)
+    traced = reading.trace or Traced(reading.text, (), (), (), ())  # of nothing; tags are kept all the same
+    return place(traced, sentence.elements, sentence.text)
 
 
 def _word(sentence: Sentence, traced: Traced, chunk: Chunk, at: int) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _traced(
     served: Served, texts: Sequence[str], found: "Sequence[Sequence[Translation]]"
 ) -> list[list[Reading]]:
     """Every reading of every text with its trace, all in one pass."""
-    from regard.serving.align import trace
+    from regard.serving.tracing import trace
 
     rows = [(text, each) for text, several in zip(texts, found, strict=True) for each in several if each.ids]
     traces = iter(

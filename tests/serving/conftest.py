@@ -1,0 +1,121 @@
+"""A real server process with the small model, and a client that says what came back."""
+
+import contextlib
+import http.client
+import json
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from command import command, environment
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a server said."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def tree(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass
+class Running:
+    """A server that runs."""
+
+    process: subprocess.Popen[str]
+    host: str
+    port: int
+    said: list[str]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    def ask(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> Answer:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
+        with contextlib.closing(connection):
+            data = body.encode() if isinstance(body, str) else body
+            connection.request(method, path, data, {k.replace("_", "-"): v for k, v in headers.items()})
+            found = connection.getresponse()
+            return Answer(found.status, {k.lower(): v for k, v in found.getheaders()}, found.read())
+
+    def get(self, path: str, **headers: str) -> Answer:
+        return self.ask("GET", path, **headers)
+
+    def post(self, path: str, fields: Any, **headers: str) -> Answer:
+        return self.ask("POST", path, json.dumps(fields), content_type="application/json", **headers)
+
+    def form(self, path: str, fields: Any) -> Answer:
+        kind = "application/x-www-form-urlencoded"
+        return self.ask("POST", path, urlencode(fields, doseq=True), content_type=kind)
+
+    def translate(self, q: Any, **fields: Any) -> Any:
+        """The fields of a translation that went well."""
+        found = self.post("/translate", {"q": q, "source": "en", "target": "de"} | fields)
+        assert found.status == 200, found.body
+        return found.tree
+
+    def wait(self, status: str = "ready") -> None:
+        for _ in range(1200):
+            assert self.process.poll() is None, "".join(self.said)
+            with contextlib.suppress(OSError):
+                if self.get("/health").tree["status"] == status:
+                    return
+            time.sleep(0.1)
+        raise AssertionError(f"never {status}")
+
+
+Start = Callable[..., contextlib.AbstractContextManager[Running]]
+
+
+@contextlib.contextmanager
+def running(*arguments: object, ready: bool = True, **variables: str) -> Iterator[Running]:
+    """`regard serve` with these arguments on a free port."""
+    words = command("serve", "--port", 0, *arguments)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment() | variables)
+    assert process.stderr is not None
+    said: list[str] = []
+    try:
+        for line in process.stderr:
+            said.append(line)
+            if found := re.search(r"http://\[?([^]]+?)\]?:(\d+)", line):
+                server = Running(process, found[1], int(found[2]), said)
+                if ready:
+                    server.wait()
+                yield server
+                return
+        raise AssertionError("".join(said))
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        said += process.stderr.readlines()
+        process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def start() -> Start:
+    return running
+
+
+@pytest.fixture(scope="session")
+def server(model: Path, start: Start) -> Iterator[Running]:
+    """One server for all tests that do it no harm."""
+    with start("-m", f"en-de={model}") as server:
+        yield server
+        assert server.process.poll() is None, "the server has ended"
+    assert "Traceback" not in "".join(server.said)

@@ -1,0 +1,169 @@
+"""Who is translated with whom, who waits, who is sent away, and what happens when the engine fails."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from regard.serving.batcher import Batcher
+from regard.serving.limits import Limits, Refusal
+
+
+class Nobody:
+    """Counts nothing but what was dropped."""
+
+    gone = 0
+
+    def batch(self, rows: int, seconds: float) -> None: ...
+    def queue(self, requests: int) -> None: ...
+    def dropped(self, sentences: int) -> None:
+        self.gone += sentences
+
+
+class Engine:
+    """Writes down its batches; works only while the gate is open."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[Any, list[str]]] = []
+        self.gate, self.busy = threading.Event(), threading.Event()
+        self.gate.set()
+
+    def __call__(self, key: Any, texts: Any) -> list[str]:
+        self.busy.set()
+        self.gate.wait()
+        self.batches.append((key, list(texts)))
+        if "poison" in texts:
+            raise ValueError("cannot")
+        return [text.upper() for text in texts]
+
+
+def run(scenario: Callable[[Batcher, Engine], Any], **limits: Any) -> tuple[Engine, Nobody]:
+    """A scenario in an event loop of its own, with a batcher that has begun."""
+    engine, counts = Engine(), Nobody()
+    batcher = Batcher(engine, Limits(**limits), counts)
+
+    async def main() -> None:
+        batcher.start()
+        await asyncio.wait_for(scenario(batcher, engine), 60)
+
+    try:
+        asyncio.run(main())
+    finally:
+        engine.gate.set()
+        batcher.close()
+        batcher._thread.join()
+    return engine, counts
+
+
+async def occupy(batcher: Batcher, engine: Engine) -> Any:
+    """Keep the engine busy with one sentence until the gate is opened."""
+    engine.gate.clear()
+    engine.busy.clear()
+    job = batcher.submit("k", ["first"], [1])
+    await asyncio.to_thread(engine.busy.wait)
+    return job
+
+
+def test_a_lone_request_is_not_delayed_and_results_keep_their_places():
+    async def scenario(batcher, engine):
+        assert await batcher.submit("k", ["a", "b"], [1, 1]).all() == ["A", "B"]
+        assert await batcher.submit("k", [], []).all() == []
+
+    engine, _ = run(scenario)
+    assert engine.batches == [("k", ["a", "b"])]
+
+
+def test_what_waits_goes_together_a_sentence_of_each_in_turn():
+    async def scenario(batcher, engine):
+        first = await occupy(batcher, engine)
+        long = batcher.submit("k", [f"long{n}" for n in range(5)], [1] * 5)
+        short = batcher.submit("k", ["short"], [1])
+        engine.gate.set()
+        assert await short.all() == ["SHORT"]
+        assert await long.all() == [f"LONG{n}" for n in range(5)]
+        assert await first.all() == ["FIRST"]
+
+    engine, _ = run(scenario, rows=3)
+    assert [texts for _, texts in engine.batches] == [
+        ["first"],
+        ["long0", "short", "long1"],
+        ["long2", "long3", "long4"],
+    ]
+
+
+def test_only_those_that_want_the_same_go_together_and_none_starves():
+    async def scenario(batcher, engine):
+        await occupy(batcher, engine)
+        jobs = [batcher.submit(key, [f"{key}{n}" for n in range(2)], [1, 1]) for key in ("a", "b")]
+        engine.gate.set()
+        for job in jobs:
+            await job.all()
+
+    engine, _ = run(scenario, rows=1)
+    assert [key for key, _ in engine.batches] == ["k", "a", "b", "a", "b"]
+
+
+def test_batches_are_bounded_by_tokens_but_one_sentence_always_fits():
+    async def scenario(batcher, engine):
+        await occupy(batcher, engine)
+        jobs = [batcher.submit("k", [str(size)], [size]) for size in (3, 4, 50, 1)]
+        engine.gate.set()
+        for job in jobs:
+            await job.all()
+
+    engine, _ = run(scenario, tokens=8)
+    assert [texts for _, texts in engine.batches[1:]] == [["3", "4"], ["50"], ["1"]]
+
+
+def test_a_full_queue_sends_away_and_says_when_to_come_back():
+    async def scenario(batcher, engine):
+        await occupy(batcher, engine)
+        waiting = [batcher.submit("k", ["x"], [1]) for _ in range(2)]
+        with pytest.raises(Refusal) as caught:
+            batcher.submit("k", ["y"], [1])
+        assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        engine.gate.set()
+        for job in waiting:
+            assert await job.all() == ["X"]
+        assert await batcher.submit("k", ["z"], [1]).all() == ["Z"]
+
+    run(scenario, waiting=2)
+
+
+def test_what_nobody_waits_for_is_not_begun():
+    async def scenario(batcher, engine):
+        first = await occupy(batcher, engine)
+        gone, stays = (batcher.submit("k", [name] * 3, [1] * 3) for name in ("gone", "stays"))
+        batcher.cancel(gone)
+        batcher.cancel(gone)
+        engine.gate.set()
+        await stays.all()
+        await first.all()
+        assert batcher.idle
+
+    engine, counts = run(scenario)
+    assert "gone" not in {text for _, texts in engine.batches for text in texts}
+    assert counts.gone == 3
+
+
+def test_a_sentence_that_breaks_the_engine_harms_no_other():
+    async def scenario(batcher, engine):
+        await occupy(batcher, engine)
+        bad, good = (batcher.submit("k", [name], [1]) for name in ("poison", "good"))
+        engine.gate.set()
+        assert await good.all() == ["GOOD"]
+        with pytest.raises(ValueError, match="cannot"):
+            await bad.all()
+        assert await batcher.submit("k", ["next"], [1]).all() == ["NEXT"]
+
+    run(scenario)
+
+
+def test_results_are_told_as_they_come():
+    async def scenario(batcher, engine):
+        job = batcher.submit("k", ["a", "b", "c"], [1, 1, 1])
+        assert [number async for number in job.numbers()] == [0, 1, 2]
+
+    run(scenario, rows=1)

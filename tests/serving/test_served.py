@@ -1,0 +1,93 @@
+"""Models by their languages: what folders and arguments say, what `auto` finds, what is refused."""
+
+import json
+import shutil
+
+import pytest
+
+from regard.errors import ModelError, UsageError
+from regard.serving.about import description
+from regard.serving.guess import likeliest
+from regard.serving.limits import Refusal
+from regard.serving.served import UNKNOWN, Directory, Place, load_place, parse_place, read_config
+
+
+@pytest.fixture
+def folder(model, tmp_path):
+    """A copy of the small model."""
+    return shutil.copytree(model, tmp_path / "copy")
+
+
+def places(*pairs):
+    return [Place(tmp, *pair.split("-")) for pair, tmp in ((pair, None) for pair in pairs)]
+
+
+def test_what_an_argument_says(folder):
+    assert parse_place(str(folder)).pair == UNKNOWN
+    assert parse_place(f"en-pt-BR={folder}") == Place(folder, "en", "pt-BR")
+    with pytest.raises(UsageError, match="to itself"):
+        parse_place(f"en-en={folder}")
+
+
+def test_what_a_folder_says(folder):
+    tree = json.loads((folder / "config.json").read_text())
+    tree["text"] |= {"source": "en", "target": "de"}
+    (folder / "config.json").write_text(json.dumps(tree))
+    assert parse_place(str(folder)).pair == ("en", "de")
+    assert parse_place(f"fr-it={folder}").pair == ("fr", "it")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '"x"', '{"model": 3}', '{"nonsense": {"a": 1}}'])
+def test_a_config_that_is_none(folder, text):
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ModelError, match=r"config\.json cannot be used"):
+        read_config(folder)
+
+
+def test_a_loaded_model_knows_its_limit(folder):
+    served = load_place(Place(folder, "en", "de"))
+    assert served.limit == 63, "64 positions, one for the end"
+    assert served.count("a b") == 2
+
+
+def test_pairs_are_found_however_they_are_spelled():
+    directory = Directory(places("en-de", "en-pt_BR"))
+    assert directory.find("EN", "pt-br") == ("en", "pt_BR")
+    for pair in (("de", "en"), ("en", "fr"), ("en", "")):
+        with pytest.raises(Refusal):
+            directory.find(*pair)
+    assert [each["code"] for each in directory.languages()] == ["de", "en", "pt_BR"]
+
+
+def test_auto_is_the_only_way_or_the_script_or_nothing():
+    directory = Directory(places("en-de", "ru-de", "fr-it"))
+    assert directory.guess("anything", "it") == [("fr", 100.0)]
+    assert directory.guess("Привет, мир", "de") == [("ru", 100.0)]
+    assert directory.guess("hello", "de") == [("en", 100.0)]
+    assert directory.guess("hello", "xx") == []
+    assert directory.guess("hello") == [(code, 25.0) for code in ("en", "fr", "de", "it")]
+    assert directory.guess("12 - 3", "de") == [("en", 50.0), ("ru", 50.0)]
+
+
+def test_of_one_script_the_vocabulary_decides():
+    assert likeliest("bonjour", ["en", "fr"], lambda code, text: {"en": 5, "fr": 2}[code]) == ["fr"]
+    assert likeliest("日本語", ["ja", "en"], lambda code, text: 3) == ["ja"]
+    assert likeliest("", ["en", "fr"], lambda code, text: 0) == ["en", "fr"]
+
+
+def test_two_models_for_one_pair_are_refused():
+    with pytest.raises(UsageError, match="en-de"):
+        Directory(places("en-de", "en-de"))
+
+
+def test_a_description_survives_missing_and_broken_files(folder):
+    place = Place(folder, "en", "de")
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('broken\n[1]\n{"step": 999}\n')
+    assert description(place)["metrics"][-1] == {"step": 999}
+    assert "checksums" not in description(place)["config"]
+    (folder / "metrics.jsonl").write_text("".join(f'{{"step": {n}}}\n' for n in range(5000)))
+    assert 400 <= len(description(place)["metrics"]) <= 1000
+    (folder / "metrics.jsonl").unlink()
+    (folder / "README.md").unlink()
+    assert (description(place)["card"], description(place)["metrics"]) == ("", [])
