@@ -28,6 +28,18 @@ def turned_round(real: Tensor) -> Tensor:
     return (order + length * torch.arange(rows, device=real.device)[:, None]).flatten()
 
 
+def run(lstm: nn.LSTM, x: Tensor, state: LSTMState | None = None) -> tuple[Tensor, LSTMState]:
+    """x (B, T, D) from `state` on, None: zeros -> (h (B, T, D), the state after x); in fp32 on a CPU.
+
+    oneDNN trains an LSTM in bf16 on few processors, and ends with an error on the others.
+    """
+    with torch.autocast(x.device.type, enabled=torch.is_autocast_enabled(x.device.type) and not x.is_cpu):
+        x = x.float() if x.is_cpu else x
+        before = None if state is None else tuple(part.to(x.dtype)[None].contiguous() for part in state)
+        out, (h, c) = lstm(x, before)  # h, c: (1, B, D)
+    return out, (h[0], c[0])
+
+
 class BothWays(nn.Module):
     """One encoder layer: an LSTM forwards, one backwards, joined to D."""
 
@@ -38,20 +50,17 @@ class BothWays(nn.Module):
         self.join = nn.Linear(2 * d_model, d_model)
         self.around = Residual(d_model, norm=norm, dropout=dropout)
 
-    def forward(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """x (B, S, D), real where real (B, S) -> ((B, S, D), where both directions end (B, 2D))."""
-        order = turned_round(real)
-        ends: list[Tensor] = []
+    def forward(self, x: Tensor, order: Tensor) -> Tensor:
+        """x (B, S, D), and the order that turns its rows round (`turned_round`) -> (B, S, D)."""
 
         def read(y: Tensor) -> Tensor:
-            ahead, _ = self.ahead(y)
-            back = _take(self.back(_take(y, order))[0], order)
-            last = (real.sum(1) - 1).clamp(min=0)
-            ends.append(torch.cat([ahead[torch.arange(len(last), device=y.device), last], back[:, 0]], -1))
-            out: Tensor = self.join(torch.cat([ahead, back], -1))
+            ahead, _ = run(self.ahead, y)
+            back, _ = run(self.back, _take(y, order))
+            out: Tensor = self.join(torch.cat([ahead, _take(back, order)], -1))
             return out
 
-        return self.around(x, read), ends[0]
+        out: Tensor = self.around(x, read)
+        return out
 
 
 class Forwards(nn.Module):
@@ -67,10 +76,8 @@ class Forwards(nn.Module):
         after: list[LSTMState] = []
 
         def read(y: Tensor) -> Tensor:
-            h, c = (part.to(y.dtype)[None].contiguous() for part in state)  # (1, B, D)
-            out: Tensor
-            out, (h, c) = self.lstm(y, (h, c))
-            after.append((h[0], c[0]))
+            out, now = run(self.lstm, y, state)
+            after.append(now)
             return out
 
         return self.around(x, read), after[0]

@@ -2,7 +2,7 @@
 (Bahdanau et al. 2015) as `model.kind=rnn-attention` or without as `rnn`.
 
 Encoder layers read both ways. The decoder starts from where they end. With attention, at each step the
-decoder's state queries the encoder's, and [context; state] gives the next word:
+decoder's state queries the encoder's, and [context; state] gives the next word; without, the state alone:
 
     c_t = attention(s_t, memory),   hidden_t = tanh(W [c_t; s_t])
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.attention.cache import KeyValue
 from regard.attention.masks import padding_mask
 from regard.config import Config
-from regard.layers.recurrent import BothWays, Forwards, LSTMState
+from regard.layers.recurrent import BothWays, Forwards, LSTMState, turned_round
 from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
 
 
@@ -55,18 +55,19 @@ class RNN(Tied):
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.bridge = nn.Linear(2 * d_model, 2 * shape.decoder_layers * d_model)
-        self.cross = self.join = None
-        if shape.kind == "rnn-attention":
-            self.cross = heads_for(config, f"decoder.{last}.cross", "cross")
-            self.join = nn.Linear(2 * d_model, d_model)
+        # A state holds the word just read; with tied embeddings it would ask for it again, but for W.
+        attends = shape.kind == "rnn-attention"
+        self.cross = heads_for(config, f"decoder.{last}.cross", "cross") if attends else None
+        self.join = nn.Linear((1 + attends) * d_model, d_model)
         self.apply(initialise)
 
-    def encode(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """src (B, S), src_mask (B, S) True where real -> (memory (B, S, D), where it ends (B, 2D))."""
-        x, ends = self.embedding(src), torch.empty(0)
+    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
+        x, order = self.embedding(src), turned_round(src_mask)
         for layer in self.encoder:
-            x, ends = layer(x, src_mask)
-        return self.encoder_norm(x), ends
+            x = layer(x, order)
+        memory: Tensor = self.encoder_norm(x)
+        return memory
 
     def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
         """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
@@ -83,8 +84,14 @@ class RNN(Tied):
         return self.project(hidden[:, 0]).float(), state
 
     def _begin(self, src: Tensor, src_mask: Tensor, mask: Tensor | None) -> RNNState:
-        """The state before the first word: h = tanh(W e), c = W' e, where e is where the encoder ends."""
-        memory, ends = self.encode(src, src_mask)
+        """The state before the first word: h = tanh(W e), c = W' e.
+
+        e is the memory at both ends of the sentence: one direction has read all of it at its last place, the
+        other at its first.
+        """
+        memory = self.encode(src, src_mask)
+        rows, last = torch.arange(len(src), device=src.device), src_mask.sum(1) - 1
+        ends = torch.cat([memory[:, 0], memory[rows, last]], -1)  # (B, 2D)
         first, second = self.bridge(ends).chunk(2, -1)  # (B, N · D) each
         n = len(self.decoder)
         layers = zip(first.tanh().chunk(n, -1), second.chunk(n, -1), strict=True)
@@ -97,8 +104,7 @@ class RNN(Tied):
         for layer, before in zip(self.decoder, state.layers, strict=True):
             x, now = layer(x, before)
             after.append(now)
-        hidden: Tensor = self.decoder_norm(x)
-        if self.cross is not None and self.join is not None and state.memory is not None:
-            context = self.cross(hidden, state.memory, mask=state.memory_mask)
-            hidden = self.join(torch.cat([context, hidden], -1)).tanh()
-        return hidden, replace(state, layers=tuple(after))
+        x = self.decoder_norm(x)
+        if self.cross is not None and state.memory is not None:
+            x = torch.cat([self.cross(x, state.memory, mask=state.memory_mask), x], -1)  # [context; state]
+        return self.join(x).tanh(), replace(state, layers=tuple(after))
