@@ -36,6 +36,8 @@ SETTINGS = {
     "train.lr": 0.006,
 }
 SHOWN = 8
+ATTENTION = "attention.html"
+TELLING = 60  # characters of the phrase whose attention is shown
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def demo(options: Options) -> None:
     test = [(pair.src, pair.tgt) for pair in corpora["test"].pairs()]
     scores, found = score_phrases(options, test)
     print(report(test, found, scores))
+    print(f"What every head looked at: {write_attention(options.output, test)}\n")
     print(farewell(options.output, test[0][0]), flush=True)
 
 
@@ -123,6 +126,15 @@ def score_phrases(options: Options, test: Pairs) -> "tuple[Scores, list[str]]":
     return scores, [each.text for each in found]
 
 
+def write_attention(folder: Path, test: Pairs) -> Path:
+    """A page with the attention of one phrase, neither short nor endless, inside the folder."""
+    from regard.look.look import look
+
+    phrase = min((src for src, _ in test), key=lambda src: abs(len(src) - TELLING))
+    look(folder, phrase).save(folder / ATTENTION)
+    return folder / ATTENTION
+
+
 def report(test: Pairs, found: list[str], scores: "Scores") -> str:
     """Scores, then some translations next to their references: the longest of every few."""
     lines = [
@@ -153,6 +165,7 @@ def farewell(folder: Path, phrase: str) -> str:
         (
             "Go on with:",
             f"  echo {shlex.quote(phrase)} | {regard} translate -m {place}",
+            f"  {regard} look -m {place} {shlex.quote(phrase)} -o {shlex.quote(str(folder / ATTENTION))}",
             f"  {regard} show {place}",
             f"  {regard} train my.en my.de -o runs/mine        # your own two files",
         )

@@ -29,6 +29,7 @@ OURS = (
     "README.md",
     "metrics.jsonl",
     "tensorboard",
+    "attention.html",  # of the demo
     CHECKPOINTS,
 )  # not the token store: it knows by itself whether it still fits
 # Settings that change no weight: a run may go on under other ones.

@@ -25,13 +25,16 @@ def test_from_nothing_to_scores_and_commands(small: Path, capfd: pytest.CaptureF
     assert re.search(r"BLEU \d+\.\d, chrF \d+\.\d, exact match \d+\.\d%", out)
     assert out.count("  reference    ") == demo.SHOWN
     assert "400 phrases en-fr" in err
+    assert "What every head looked at: runs/demo/attention.html" in out
+    assert "regard-data" in (small / "runs/demo/attention.html").read_text(encoding="utf-8")
     commands = [line.strip() for line in out.partition("Go on with:")[2].splitlines() if line.strip()]
-    assert [re.search(r"(translate|show|train) ", line)[1] for line in commands] == [
+    assert [re.search(r"(translate|look|show|train) ", line)[1] for line in commands] == [
         "translate",
+        "look",
         "show",
         "train",
     ]
-    assert main.run(shlex.split(commands[1])[-2:]) == 0, "the folder is a model"
+    assert main.run(shlex.split(commands[2])[-2:]) == 0, "the folder is a model"
     capfd.readouterr()
     assert main.run(flags) == 0
     again, err = capfd.readouterr()
