@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from regard import __version__
-from regard.cli import check, demo, evaluate, serve, show, train, translate
+from regard.cli import check, compare, demo, evaluate, export, import_, look, serve, show, train, translate
 from regard.cli.console import steady_streams
 from regard.errors import RegardError
 
@@ -54,8 +54,12 @@ app.command(cls=train.TrainCommand)(train.train)
 app.command()(translate.translate)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
+app.command(cls=compare.CompareCommand)(compare.compare)
+app.command()(look.look)
 app.command()(serve.serve)
 app.command()(show.show)
+app.command("import")(import_.import_)
+app.command()(export.export)
 
 
 def _print_version(wanted: bool) -> None:
