@@ -92,14 +92,17 @@ def _fill_ends(spec: Any, model: Transformer, loaded: Loaded) -> None:
 
 
 def _output_bias(model: Transformer, tokenizer: Tokenizer) -> Tensor | None:
-    """The bias of the output layer; it also keeps an imported model from what it must not write."""
-    size = len(model.output_weight)
-    ours = tokenizer.specials == OUR_SPECIALS and size == tokenizer.target_vocab_size
-    if model.output_bias is None and ours:
-        return None  # trained not to write them
-    bias = torch.zeros(size) if model.output_bias is None else model.output_bias.detach().clone()
+    """The bias of the output layer; it also keeps an imported model from what it must not write.
+
+    CTranslate2 then shares that mass among the other tokens, so that scores are a little higher than ours.
+    """
+    size, tokens = len(model.output_weight), tokenizer.target_vocab_size
+    bias = None if model.output_bias is None else model.output_bias.detach().clone()
+    if tokenizer.specials == OUR_SPECIALS and size == tokens:
+        return bias  # our own models are trained not to write what they must not
+    bias = torch.zeros(size) if bias is None else bias
     bias[list(tokenizer.specials.never)] = _NEVER
-    bias[tokenizer.target_vocab_size :] = _NEVER
+    bias[tokens:] = _NEVER
     return bias
 
 
