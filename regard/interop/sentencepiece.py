@@ -8,6 +8,7 @@ import struct
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,8 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 UNIGRAM, BPE = 1, 2
 LONGEST_KEY = 256  # bytes; what is rewritten is a few characters long
 MOST_NODES = 2_000_000  # of a trie; ends may be shared, so that a small damaged one could be walked for ever
+
+_ROWS = 4096  # nodes looked at together
 
 Fields = dict[int, list[int | bytes]]
 
@@ -138,6 +141,7 @@ def _model(proto: Fields, path: Path) -> PieceModel:
     )
 
 
+@lru_cache(maxsize=4)  # source and target mostly have the same
 def read_charsmap(data: bytes) -> dict[str, str]:
     """What is rewritten to what, from the compiled form: size, trie, strings with zeros between them."""
     if not data:
@@ -157,28 +161,42 @@ def read_charsmap(data: bytes) -> dict[str, str]:
 
 
 def _walk(units: npt.NDArray[np.uint32]) -> Iterator[tuple[bytes, int]]:
-    """Every key of a double-array trie with its value."""
+    """Every key of a double-array trie with its value, a level of the trie at a time."""
+    wide = units.astype(np.int64)
+    shift = (wide >> 9 & 1) * 8
+    base_of = np.arange(len(wide)) ^ (wide >> 10 << shift)  # where the children of each unit lie
+    prefixes, bases, seen = [b""], base_of[:1], 0
+    for _ in range(LONGEST_KEY):
+        places, keys = _children(wide, prefixes, bases)
+        seen += len(places)
+        bases = base_of[places]
+        if seen > MOST_NODES or (len(bases) and bases.max() >= len(wide)):
+            raise ValueError("its rewriting table is damaged")
+        leaves = np.flatnonzero(wide[places] >> 8 & 1)
+        for leaf, value in zip(leaves.tolist(), (wide[bases[leaves]] & 0x7FFFFFFF).tolist(), strict=True):
+            yield keys[leaf], value
+        prefixes = keys
+        if not prefixes:
+            return
+    raise ValueError("its rewriting table has no end")
+
+
+def _children(
+    units: npt.NDArray[np.int64], prefixes: list[bytes], bases: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], list[bytes]]:
+    """The units one byte further on, and the keys that lead to them."""
     labels = np.arange(1, 256)
-    todo = [(b"", _base(units, 0, 0))]
-    seen = 0
-    while todo:
-        prefix, base = todo.pop()
-        places = base ^ labels
-        inside = places[places < len(units)]
-        for place in inside[(units[inside] & 0x800000FF) == (inside ^ base)].tolist():
-            key, child = prefix + bytes([place ^ base]), _base(units, place, place)
-            seen += 1
-            if len(key) > LONGEST_KEY or seen > MOST_NODES or child >= len(units):
-                raise ValueError("its rewriting table is damaged")
-            if int(units[place]) >> 8 & 1:
-                yield key, int(units[child]) & 0x7FFFFFFF
-            todo.append((key, child))
-
-
-def _base(units: npt.NDArray[np.uint32], place: int, origin: int) -> int:
-    """Where the children of a unit lie."""
-    unit = int(units[place])
-    return origin ^ (unit >> 10) << ((unit & 512) >> 6)
+    found, keys = [np.empty(0, np.int64)], []
+    for start in range(0, len(bases), _ROWS):
+        places = bases[start : start + _ROWS, None] ^ labels  # (rows, 255)
+        inside = np.minimum(places, len(units) - 1)
+        rows, columns = np.nonzero((places < len(units)) & ((units[inside] & 0x800000FF) == labels))
+        found.append(places[rows, columns])
+        keys += [
+            prefixes[start + row] + bytes([column + 1])
+            for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
+        ]
+    return np.concatenate(found), keys
 
 
 # Writing -----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Marian folders against transformers: logits, tokens, translations, and all that can be wrong with one."""
 
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable
@@ -146,7 +147,7 @@ def test_imported_models_live_on(folder: Path, english: list[str], german: list[
     with torch.inference_mode():
         hidden = wanted.model(tokens.input_ids, tokens.attention_mask.bool(), tgt)
         logits = theirs(**tokens, decoder_input_ids=tgt).logits
-    torch.testing.assert_close(wanted.model.project(hidden), logits, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(wanted.model.project(hidden), logits, atol=1e-4, rtol=1e-4)
 
 
 def _rows(translator: Translator, lines: list[str]) -> list[list[int]]:
@@ -179,13 +180,13 @@ def test_weights_may_be_a_pickle_of_tensors(folder: Path) -> None:
 
 
 class Malice:
-    """A pickle that, opened carelessly, writes a file."""
+    """A pickle that, opened carelessly, makes a folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (open, (str(self.path), "w"))
+        return (os.mkdir, (str(self.path),))
 
 
 @pytest.mark.parametrize("way", ["pickle", "torch"])
@@ -201,9 +202,10 @@ def test_a_pickle_that_runs_code_does_not_run(folder: Path, regard: Run, way: st
     assert not trap.exists()
     assert not out.exists()
     assert sorted(path.name for path in folder.parent.iterdir()) == ["opus"], "nothing half-written"
-    torch.load(folder / "pytorch_model.bin", weights_only=False) if way == "torch" else pickle.loads(
-        (folder / "pytorch_model.bin").read_bytes()
-    )
+    if way == "torch":
+        torch.load(folder / "pytorch_model.bin", weights_only=False)
+    else:
+        pickle.loads((folder / "pytorch_model.bin").read_bytes())
     assert trap.exists(), "the trap works where it is opened"
 
 
