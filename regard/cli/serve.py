@@ -46,7 +46,11 @@ class Options:
         list[str] | None,
         typer.Option("--allow-origin", metavar="URL", help="A site whose pages may ask; * is any."),
     ] = None
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it can.")] = "auto"
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu"
 
     def __post_init__(self) -> None:
         if any(not key for key in self.api_keys or ()):
@@ -65,12 +69,13 @@ def serve(options: Options) -> None:
     from regard.serving import server
     from regard.serving.app import build_app
     from regard.serving.limits import Limits
-    from regard.serving.served import UNKNOWN, Directory, parse_place
+    from regard.serving.served import UNKNOWN, Directory, Loading, parse_place
     from regard.serving.service import Service
 
     places = [parse_place(argument) for argument in options.models]
     limits = Limits(characters=options.max_chars, waiting=options.queue, rows=options.batch_size)
-    service = Service(Directory(places), limits, tuple(options.api_keys or ()), options.device or "cpu")
+    loading = Loading(options.device, options.precision, options.engine)
+    service = Service(Directory(places), limits, tuple(options.api_keys or ()), loading)
     listening = server.bind(options.host, options.port)
     for place in places:
         note(f"{place.source} to {place.target}: {place.folder}")

@@ -2,8 +2,9 @@
 
 Whatever waits when the engine becomes free goes together: a sentence of each request in turn, so that a
 long text delays nobody, as many as a batch may hold. A request that finds the queue full is sent away; one
-whose client has gone leaves the queue. The engine works in a thread; the event loop only hands over and
-takes back. Before this file: `service.py`; after it: `engine.py`.
+whose client has gone leaves the queue. The engine works in threads of its own, each with a batch, so that
+it is never idle while answers are sent; the event loop only hands over and takes back. Before this file:
+`service.py`; after it: `engine.py`.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 from regard.serving.limits import Limits, Refusal
 
 logger = logging.getLogger("regard.serving")
-Work = Callable[[Any, Sequence[str]], list[Any]]  # what is wished, texts -> a result each
+Work = Callable[[Any, Sequence[str], bool], list[Any]]  # what is wished, texts, alone? -> a result each
 
 
 class Counts(Protocol):
@@ -75,16 +76,18 @@ class Batcher:
         self.work, self.limits, self.counts = work, limits, counts
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
-        self._running: list[tuple[Job, int]] = []
+        self._running = 0  # sentences in the engine
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.1  # that a batch takes, a running mean
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self.threads: list[threading.Thread] = []
 
-    def start(self) -> None:
-        """Begin; called in the event loop."""
+    def start(self, workers: int = 1) -> None:
+        """Begin with so many threads that ask the engine; called in the event loop."""
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        self.threads = [threading.Thread(target=self._run, daemon=True) for _ in range(workers)]
+        for thread in self.threads:
+            thread.start()
 
     def submit(self, key: Hashable, texts: Sequence[str], sizes: Sequence[int]) -> Job:
         """Put the sentences of a request in the queue; `sizes` are their tokens."""
@@ -121,9 +124,9 @@ class Batcher:
         """End when the running batch is done."""
         with self._wake:
             self._closed = True
-            self._wake.notify()
+            self._wake.notify_all()
 
-    # The engine's thread ---------------------------------------------------------------------------
+    # The engine's threads --------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
@@ -132,24 +135,34 @@ class Batcher:
                     self._wake.wait()
                 if self._closed:
                     return
-                batch = self._running = self._take()
+                batch = self._take()
+                alone = self._running == 0 and not self._jobs
+                self._running += len(batch)
                 self.counts.queue(len(self._jobs))
+                if self._jobs:
+                    self._wake.notify()
             began = time.perf_counter()
-            results = self._results(batch)
+            results = self._results(batch, alone)
             seconds = time.perf_counter() - began
-            self._seconds += 0.2 * (seconds - self._seconds)
+            with self._wake:
+                self._running -= len(batch)
+                self._seconds += 0.2 * (seconds - self._seconds)
             self.counts.batch(len(batch), seconds)
-            self._running = []
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._deliver, batch, results)
 
     def _take(self) -> list[tuple[Job, int]]:
-        """A sentence of each waiting request in turn, of those that want what the oldest wants."""
+        """A sentence of each waiting request in turn, of those that want what the oldest wants.
+
+        No more than this thread's share of all that is to be done: another is free soon.
+        """
+        everything = self._running + sum(len(job.waiting) for job in self._jobs)
+        rows = min(self.limits.rows, -(-everything // len(self.threads)))
         key = self._jobs[0].key
         ring = deque(job for job in self._jobs if job.key == key)
         batch: list[tuple[Job, int]] = []
         longest = 0
-        while ring and len(batch) < self.limits.rows:
+        while ring and len(batch) < rows:
             job = ring.popleft()
             longest = max(longest, job.sizes[job.waiting[0]])
             if batch and longest * (len(batch) + 1) > self.limits.tokens:
@@ -162,17 +175,17 @@ class Batcher:
         self._jobs = deque(sorted(left, key=lambda job: id(job) in served))  # stable: the others first
         return batch
 
-    def _results(self, batch: Sequence[tuple[Job, int]]) -> list[Any]:
+    def _results(self, batch: Sequence[tuple[Job, int]], alone: bool) -> list[Any]:
         """What the engine makes of a batch; where it fails, of each sentence by itself."""
         texts = [job.texts[number] for job, number in batch]
         key = batch[0][0].key
         try:
-            return self.work(key, texts)
+            return self.work(key, texts, alone)
         except Exception as error:
             if len(texts) == 1:
                 logger.exception("a sentence of %d characters could not be translated", len(texts[0]))
                 return [error]
-            return [self._results([each])[0] for each in batch]
+            return [self._results([each], alone)[0] for each in batch]
 
     def _deliver(self, batch: Sequence[tuple[Job, int]], results: Sequence[Any]) -> None:
         for (job, number), result in zip(batch, results, strict=True):

@@ -43,9 +43,13 @@ class Reading:
     trace: "Traced | None" = None
 
 
-def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str]) -> list[Any]:
-    """What was wished of each text: a list of readings, the best first; or the JSON of a look."""
+def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
+    """What was wished of each text: a list of readings, the best first; or the JSON of a look.
+
+    `threads` are those that the native engine may use here; it gives the same translations with any number.
+    """
     served = models[key.pair]
+    _use(served, threads)
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
     once = list(dict.fromkeys(texts))
@@ -58,6 +62,13 @@ def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str]) ->
     readings = _traced(served, once, found) if key.traced else [_plain(each) for each in found]
     by_text = dict(zip(once, readings, strict=True))
     return [by_text[text] for text in texts]
+
+
+def _use(served: Served, threads: int) -> None:
+    from regard.engine.engine import Engine
+
+    if threads and isinstance(served.translator.engine, Engine):
+        served.translator.engine.threads = threads
 
 
 def _plain(found: "Sequence[Translation]") -> list[Reading]:

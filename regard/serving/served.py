@@ -9,7 +9,7 @@ file: model folders; after it: `engine.py`, `service.py`.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,14 +85,22 @@ def parse_place(argument: str) -> Place:
     return place
 
 
-def load_place(place: Place, *, device: str = "cpu") -> Served:
-    """The model in a folder, ready to translate."""
-    from regard.decoding.translator import load  # torch is loaded while the server already answers
+@dataclass(frozen=True)
+class Loading:
+    """How models are loaded: the options of `regard.engine.load`."""
 
-    config = read_config(place.folder)
-    translator = load(place.folder, device=device)
-    limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
-    return Served(place, translator, max(1, min(each for each in limits if each) - 1))
+    device: str = "cpu"
+    precision: str = "auto"
+    engine: str = "auto"
+
+    def load(self, place: Place) -> Served:
+        """The model in a folder, ready to translate."""
+        from regard.engine.load import load  # torch is loaded while the server already answers
+
+        config = read_config(place.folder)
+        translator = load(place.folder, device=self.device, precision=self.precision, engine=self.engine)
+        limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
+        return Served(place, translator, max(1, min(each for each in limits if each) - 1))
 
 
 class Directory:
@@ -145,8 +153,3 @@ class Directory:
     def _fewest(self, code: str, text: str) -> int:
         """The fewest tokens that a model of this language spells the text in."""
         return min((served.count(text) for pair, served in self.models.items() if code in pair), default=0)
-
-
-def load_all(places: Iterable[Place], *, device: str = "cpu") -> dict[tuple[str, str], Served]:
-    """Every model; the error of the first that cannot be loaded."""
-    return {place.pair: load_place(place, device=device) for place in places}

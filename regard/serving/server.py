@@ -17,6 +17,7 @@ from regard.serving.service import DRAINING, Service
 
 FIRST_WORDS = 10.0  # seconds that a new connection may be silent
 KEEP_ALIVE = 15
+BACKLOG = 1024  # connections that wait to be taken
 
 
 class Connection(H11Protocol):
@@ -73,12 +74,23 @@ def bind(host: str, port: int) -> socket.socket:
     """A socket that listens there; UsageError where that cannot be."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=1024)
+        # asyncio sends small answers at once (TCP_NODELAY) only on sockets that are said to be TCP.
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(
-            f"cannot listen on {host}:{port}: {reason}; choose another --host or --port"
-        ) from error
+        raise _cannot(host, port, error) from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise _cannot(host, port, error) from error
+    return listening
+
+
+def _cannot(host: str, port: int, error: Exception) -> UsageError:
+    reason = getattr(error, "strerror", None) or error
+    return UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port")
 
 
 def serve(service: Service, app: Any, listening: socket.socket) -> None:

@@ -17,9 +17,10 @@ from regard.serving.engine import Glance, Pair, Reading, Wish
 from regard.serving.limits import Limits, Refusal
 from regard.serving.metrics import Metrics
 from regard.serving.schema import Attention, Detect, Translate, bounded
-from regard.serving.served import Directory, load_all
+from regard.serving.served import Directory, Loading
 
 LOADING, READY, DRAINING = "loading", "ready", "draining"
+WORKERS = 4  # batches at a time, at most
 LONG = 4000  # characters; a longer text is cut in another thread
 
 
@@ -47,28 +48,29 @@ class Service:
     directory: Directory
     limits: Limits = field(default_factory=Limits)
     keys: tuple[str, ...] = ()
-    device: str = "cpu"
+    loading: Loading = field(default_factory=Loading)
     metrics: Metrics = field(default_factory=Metrics)
     state: str = LOADING
     fault: Exception | None = None
     under_way: int = 0  # requests that are being answered
+    threads: int = 1  # of the engine
 
     def __post_init__(self) -> None:
         self.batcher = Batcher(self._work, self.limits, self.metrics)
         self._digests = [hashlib.sha256(key.encode()).digest() for key in self.keys]
 
-    def _work(self, key: Any, texts: Sequence[str]) -> list[Any]:
-        return engine.run(self.directory.models, key, texts)
+    def _work(self, key: Any, texts: Sequence[str], alone: bool) -> list[Any]:
+        share = max(1, self.threads // max(1, len(self.batcher.threads)))
+        return engine.run(self.directory.models, key, texts, self.threads if alone else share)
 
     # From loading to the end -----------------------------------------------------------------------
 
     async def load(self) -> None:
         """Load the models while the server already answers; a fault is kept for whoever started it."""
         try:
-            self.directory.models = await asyncio.to_thread(
-                load_all, self.directory.places.values(), device=self.device
-            )
-            self.batcher.start()
+            for pair, place in self.directory.places.items():
+                self.directory.models[pair] = await asyncio.to_thread(self.loading.load, place)
+            self.batcher.start(self._workers())
             for pair in self.directory.places:  # the first time is slow: let it not be a client's
                 await self.batcher.submit(Wish(pair), ["a"], [1]).all()
         except Exception as error:
@@ -76,6 +78,14 @@ class Service:
             return
         if self.state == LOADING:
             self.state = READY
+
+    def _workers(self) -> int:
+        """Batches at a time: several small ones keep the native engine's cores busier than a large one."""
+        engines = [served.translator.engine for served in self.directory.models.values()]
+        if any(each is None for each in engines):
+            return 1  # torch's own threads, and Python's lock
+        self.threads = max(getattr(each, "threads", 1) for each in engines)
+        return min(self.threads, WORKERS)
 
     @property
     def idle(self) -> bool:

@@ -30,7 +30,7 @@ class Engine:
         self.gate, self.busy = threading.Event(), threading.Event()
         self.gate.set()
 
-    def __call__(self, key: Any, texts: Any) -> list[str]:
+    def __call__(self, key: Any, texts: Any, alone: bool) -> list[str]:
         self.busy.set()
         self.gate.wait()
         self.batches.append((key, list(texts)))
@@ -53,7 +53,8 @@ def run(scenario: Callable[[Batcher, Engine], Any], **limits: Any) -> tuple[Engi
     finally:
         engine.gate.set()
         batcher.close()
-        batcher._thread.join()
+        for thread in batcher.threads:
+            thread.join()
     return engine, counts
 
 
@@ -167,3 +168,30 @@ def test_results_are_told_as_they_come():
         assert [number async for number in job.numbers()] == [0, 1, 2]
 
     run(scenario, rows=1)
+
+
+def test_two_threads_share_the_work_and_one_alone_knows_it():
+    class Both(Engine):
+        together = threading.Barrier(2, timeout=60)
+
+        def __call__(self, key, texts, alone):
+            self.batches.append((alone, list(texts)))
+            if not alone:
+                self.together.wait()  # two batches at a time, or this breaks
+            return [text.upper() for text in texts]
+
+    engine = Both()
+    batcher = Batcher(engine, Limits(), Nobody())
+
+    async def main():
+        batcher.start(2)
+        assert await batcher.submit("k", ["lone"], [1]).all() == ["LONE"]
+        texts = [str(number) for number in range(8)]
+        assert await batcher.submit("k", texts, [1] * 8).all() == texts
+
+    asyncio.run(main())
+    batcher.close()
+    for thread in batcher.threads:
+        thread.join()
+    assert engine.batches[0] == (True, ["lone"])
+    assert [(alone, len(texts)) for alone, texts in engine.batches[1:]] == [(False, 4)] * 2

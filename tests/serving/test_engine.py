@@ -5,14 +5,14 @@ import json
 import pytest
 
 from regard.serving.engine import Glance, Wish, run
-from regard.serving.served import Place, load_place
+from regard.serving.served import Loading, Place
 
 PAIR = ("en", "de")
 
 
 @pytest.fixture(scope="module")
 def models(model):
-    return {PAIR: load_place(Place(model, *PAIR))}
+    return {PAIR: Loading().load(Place(model, *PAIR))}
 
 
 def test_texts_keep_their_places_and_come_once(models):

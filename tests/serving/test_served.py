@@ -9,7 +9,7 @@ from regard.errors import ModelError, UsageError
 from regard.serving.about import description
 from regard.serving.guess import likeliest
 from regard.serving.limits import Refusal
-from regard.serving.served import UNKNOWN, Directory, Place, load_place, parse_place, read_config
+from regard.serving.served import UNKNOWN, Directory, Loading, Place, parse_place, read_config
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_config_that_is_none(folder, text):
 
 
 def test_a_loaded_model_knows_its_limit(folder):
-    served = load_place(Place(folder, "en", "de"))
+    served = Loading().load(Place(folder, "en", "de"))
     assert served.limit == 63, "64 positions, one for the end"
     assert served.count("a b") == 2
 
