@@ -26,7 +26,7 @@ from typing import Any
 from report import write_report
 
 SECONDS = 30.0  # that any single answer may take
-QUEUE = 64
+QUEUE = 32
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Options:
     max_chars: Annotated[int, typer.Option(min=1, max=10_000_000, help="Characters in one request.")] = (
         100_000
     )
-    queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests that may wait; more get 429.")] = 64
+    queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests that may wait; more get 429.")] = 32
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
     origins: Annotated[
         list[str] | None,

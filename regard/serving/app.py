@@ -21,6 +21,7 @@ from regard import __version__
 from regard.errors import RegardError
 from regard.serving import schema
 from regard.serving.about import description
+from regard.serving.answers import answer, refuse
 from regard.serving.batcher import Job
 from regard.serving.body import Bodies
 from regard.serving.guard import Guard
@@ -36,20 +37,6 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 
 Given = TypeVar("Given", bound=schema.Given)
 T = TypeVar("T")
-
-
-def answer(tree: Any, status: int = 200, **headers: str) -> Response:
-    """JSON, as it is sent."""
-    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(
-        text, status, {name.replace("_", "-"): value for name, value in headers.items()}, "application/json"
-    )
-
-
-def refuse(refusal: Refusal) -> Response:
-    """A refusal as LibreTranslate words it."""
-    headers = {} if refusal.retry_after is None else {"retry_after": str(refusal.retry_after)}
-    return answer({"error": refusal.message}, refusal.status, **headers)
 
 
 def _takes(model: type[schema.Given]) -> dict[str, Any]:

@@ -8,7 +8,9 @@ it is never idle while answers are sent; the event loop only hands over and take
 """
 
 import asyncio
+import contextlib
 import logging
+import os
 import threading
 import time
 from collections import deque
@@ -17,6 +19,7 @@ from typing import Any, Protocol
 
 from regard.serving.limits import Limits, Refusal
 
+NICE = 5  # of the engine's threads, above the rest
 logger = logging.getLogger("regard.serving")
 Work = Callable[[Any, Sequence[str], bool], list[Any]]  # what is wished, texts, alone? -> a result each
 
@@ -95,17 +98,18 @@ class Batcher:
         if not texts:
             return job
         with self._wake:
-            if len(self._jobs) >= self.limits.waiting:
-                seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
-                raise Refusal(
-                    429,
-                    f"too many requests are waiting ({self.limits.waiting}); try again in {seconds} s",
-                    retry_after=seconds,
-                )
+            self.check_room()
             self._jobs.append(job)
             self.counts.queue(len(self._jobs))
             self._wake.notify()
         return job
+
+    def check_room(self) -> None:
+        """Refuse where the queue is full, and say when to come back."""
+        if len(self._jobs) >= self.limits.waiting:
+            seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
+            said = f"too many requests are waiting ({self.limits.waiting}); try again in {seconds} s"
+            raise Refusal(429, said, retry_after=seconds)
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""
@@ -129,6 +133,10 @@ class Batcher:
     # The engine's threads --------------------------------------------------------------------------
 
     def _run(self) -> None:
+        if hasattr(os, "setpriority"):  # to answer comes first: a refusal must not wait for a translation
+            with contextlib.suppress(OSError):
+                this = threading.get_native_id()
+                os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + NICE)
         while True:
             with self._wake:
                 while not self._jobs and not self._closed:

@@ -5,8 +5,12 @@ listened to for a moment, so that it can read why. Plain ASGI, because it stands
 """
 
 import asyncio
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any
+
+from regard.serving.answers import refuse
+from regard.serving.limits import Refusal
 
 if TYPE_CHECKING:
     from regard.serving.service import Service
@@ -26,6 +30,7 @@ _PATHS = """
     / /attention /detect /frontend/settings /health /languages /metrics /model /spec
     /translate /translate/stream
 """
+QUEUED = frozenset(("/attention", "/translate", "/translate/stream"))
 COUNTED = frozenset(_PATHS.split())  # by name; any other path is counted as "other"
 
 
@@ -45,16 +50,30 @@ class Guard:
         began = time.perf_counter()
         self.service.under_way += path != "/health"
         try:
+            if path in QUEUED and await self._turned_away(passage):
+                return
             await self.app(scope, passage.receive, passage.send)
         finally:
             self.service.under_way -= path != "/health"
             self.service.metrics.answered(path, passage.status, time.perf_counter() - began)
+
+    async def _turned_away(self, passage: "_Passage") -> bool:
+        """Whether the queue is full; it is said at once, because those that are sent away are many then."""
+        try:
+            self.service.batcher.check_room()
+        except Refusal as refusal:
+            await passage.read_up()
+            response = refuse(refusal)
+            await response(passage.scope, passage.receive, passage.send)
+            return True
+        return False
 
 
 class _Passage:
     """One request on its way in and out."""
 
     def __init__(self, scope: Any, receive: Any, send: Any, seconds: float) -> None:
+        self.scope = scope
         self._receive, self._send, self._seconds = receive, send, seconds
         self._unread = scope["method"] not in ("GET", "HEAD", "OPTIONS")
         self.status = 0
@@ -65,6 +84,15 @@ class _Passage:
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self._unread = False
         return message
+
+    async def read_up(self) -> None:
+        """Take a small body that is on its way, so that the connection can be kept."""
+        length = dict(self.scope["headers"]).get(b"content-length", b"")
+        if length.isdigit() and len(length) < 6:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LINGER):
+                    while self._unread:
+                        await self.receive()
 
     async def send(self, message: Any) -> None:
         """What the client gets, if it takes it in time."""
