@@ -214,6 +214,8 @@ class SentencePieces(Tokenizer):
     @classmethod
     def from_tree(cls, tree: dict[str, Any]) -> "SentencePieces":
         """A tokenizer from what stands in such a file."""
+        if tree["kind"] != KIND:
+            raise ModelError(f"tokenizer.json is of kind {tree['kind']!r}, which this version does not know")
         models = [_model(tree[side] or tree["source"]) for side in ("source", "target")]
         source = _strings(tree["vocabulary"])
         target = _strings(tree["target_vocabulary"] or source)

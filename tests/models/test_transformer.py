@@ -47,6 +47,31 @@ def test_teacher_forcing_equals_steps(norm: str) -> None:
     assert state.length == T
 
 
+UNTIED = [
+    {"model__tied": "target", "model__target_vocab_size": 41, "model__output_bias": True},
+    {"model__tied": "none", "model__activation": "swish", "model__decoder_d_ff": 31},
+    {"model__tied": "embeddings", "model__scale_embedding": False, "model__decoder_heads": 4},
+]
+
+
+@pytest.mark.parametrize("over", UNTIED, ids=lambda each: each["model__tied"])
+def test_models_as_imported_ones_are(over: dict[str, object]) -> None:
+    """Steps equal teacher forcing; every matrix that is its own counts, and only those."""
+    model = make(**over)
+    src, mask, tgt = sentences()
+    if model.output_bias is not None:
+        nn.init.normal_(model.output_bias)
+    whole = model.project(model(src, mask, tgt))
+    assert whole.shape[-1] == over.get("model__target_vocab_size", V)
+    state = model.start(src, mask)
+    for t in range(T):
+        logits, state = model.step(tgt[:, t], state)
+        torch.testing.assert_close(logits, whole[:, t], atol=1e-5, rtol=1e-4)
+    own = {name for name, _ in model.named_parameters()}
+    assert ("own_target.weight" in own) == (over["model__tied"] in ("target", "none"))
+    assert ("own_output" in own) == (over["model__tied"] in ("embeddings", "none"))
+
+
 def test_select_reorders_repeats_and_drops() -> None:
     model = make()
     src, mask, tgt = sentences()

@@ -45,3 +45,19 @@ def test_padding_costs_nothing() -> None:
     batch = Batch(tgt, mask, tgt, tgt, mask, tokens=7)
     expected = readable_loss(hidden[mask], weight, tgt[mask], 0.1)
     torch.testing.assert_close(sequence_loss(Echo(hidden, weight), batch, label_smoothing=0.1), expected)
+
+
+def test_the_bias_of_the_output_counts() -> None:
+    torch.manual_seed(2)
+    hidden, weight, bias = torch.randn(2, 5, D), torch.randn(V, D), torch.randn(V, requires_grad=True)
+    tgt, mask = torch.randint(V, (2, 5)), torch.ones(2, 5) > 0
+    model = Echo(hidden, weight)
+    model.output_bias = bias
+    logits = hidden @ weight.t() + bias
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), tgt.flatten(), label_smoothing=0.1, reduction="sum"
+    )
+    found = sequence_loss(model, Batch(tgt, mask, tgt, tgt, mask, tokens=10), label_smoothing=0.1)
+    torch.testing.assert_close(found, expected)
+    (wanted,) = torch.autograd.grad(expected, bias)
+    torch.testing.assert_close(torch.autograd.grad(found, bias)[0], wanted)
