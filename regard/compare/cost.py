@@ -69,7 +69,7 @@ class Sizes:
         """Both sweeps, small ones first."""
         over_length = {(length, self.width) for length in self.lengths}
         over_width = {(self.length(contender), width) for width in self.widths}
-        return sorted(over_length | over_width, key=lambda point: point[0] ** 2 * point[1] ** 2)
+        return sorted(over_length | over_width, key=lambda point: (point[0] * point[1], point))
 
 
 def fit(sizes: Sequence[float], seconds: Sequence[float]) -> float:

@@ -100,6 +100,7 @@ class SelfAttention(nn.Module):
 
     def __init__(self, width: int, kind: str, longest: int) -> None:
         super().__init__()
+        longest = max(longest, Config().attention.max_length)
         config = merge(Config(), {"attention.kind": kind, "attention.max_length": longest})
         kernel = build_kernel(config.attention, "encoder")
         self.heads = MultiHead(width, heads_of(width), kernel=kernel)

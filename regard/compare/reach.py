@@ -16,7 +16,7 @@ PROBED = 9  # outputs whose gradient is taken: both ends and what lies evenly be
 WIDTH = 4
 # What only looks at a tensor in another shape waits for nothing.
 _SHAPES = re.compile(
-    r"(View|Reshape|Transpose|T|Permute|Expand|Squeeze|Unsqueeze|Select|Slice|Unfold|Alias"
+    r"(UnsafeView|View|Reshape|Transpose|T|Permute|Expand|Squeeze|Unsqueeze|Select|Slice|Unfold|Alias"
     r"|Split|Unbind|Chunk|AsStrided|Narrow|Flatten|Clone|AccumulateGrad)(WithSizes)?(Backward\w*)?"
 )
 
