@@ -64,6 +64,8 @@ def _map(name: str, kind: str, calls: Sequence[Heard]) -> Map:
     weights = _stack([call.weights[0] for call in calls], causal=causal)
     vectors = [call.vectors for call in calls if call.vectors is not None]
     joined = _join(vectors, causal=causal) if len(vectors) == len(calls) else None
+    if joined is not None and joined.scores.shape != weights.shape:
+        joined = None  # keys were projected to rows after they were taped (Linformer)
     return Map(name, kind, int(number[0]) if number else 0, weights, joined)
 
 

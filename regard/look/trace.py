@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.record import Tape, Vectors, record
+from regard.attention.sparse import SparseWeights
 
 Keep = Callable[[str], bool]  # which attentions to keep, by name
 
@@ -108,7 +109,7 @@ class Watched(nn.Module):
         """What is to be kept of a tape."""
         return {
             name: [
-                Heard(weights, vectors)
+                Heard(_written_out(weights), vectors)
                 for weights, vectors in zip(tape[name], tape.vectors(name), strict=True)
             ]
             for name in tape.names()
@@ -162,6 +163,11 @@ def _rows(steps: Sequence[Step], read: Sequence[int], sentence: int) -> list[int
         row = int(step.parent[row])
         rows.append(row)
     return rows[::-1]
+
+
+def _written_out(weights: Tensor | SparseWeights) -> Tensor:
+    """All weights (R, H, T, S); the length of what is looked at was bounded before."""
+    return weights.dense() if isinstance(weights, SparseWeights) else weights
 
 
 def _row(heard: Heard, row: int) -> Heard:

@@ -93,14 +93,33 @@ def test_a_model_without_attention_is_refused_in_one_line(make, tokenizer):
             look(translator, "the man")
 
 
-@pytest.mark.parametrize("kind", ["rnn-attention", "lstmn", "conv"])
-def test_every_kind_that_tapes_can_be_looked_at(make, kind, tmp_path):
-    found = look(make(2, model__kind=kind), "the man, a dog")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"model__kind": kind} for kind in ("rnn-attention", "lstmn", "conv")),
+        *({"attention__kind": kind, "attention__rank": 3} for kind in ("local", "bigbird", "linformer")),
+        *({"positions__kind": kind} for kind in ("relative", "alibi", "rotary")),
+        {"attention__score": "additive"},
+    ],
+    ids=lambda settings: next(iter(settings.values())),
+)
+def test_every_kind_that_tapes_can_be_looked_at(make, settings, tmp_path):
+    found = look(make(2, **settings), "the man, a dog")
     assert found.maps
     tree = json.loads(found.to_json())
     for each in tree["maps"]:
         assert len(each["heads"][0]["weights"]) == len(tree["sides"][each["queries"]]["tokens"])
     found.save(tmp_path / "a.html")
+    found.save(tmp_path / "a.svg")
+
+
+def test_a_long_sentence_of_a_local_model_is_shown_with_its_zeros(make):
+    translator = make(2, attention__kind="local", attention__window=3)
+    found = look(translator, "run " * 300, only=["encoder.0.self"], beam=1)
+    (one,) = found.maps
+    torch.testing.assert_close(one.weights.sum(-1), torch.ones_like(one.weights[..., 0]))
+    distance = (torch.arange(301)[:, None] - torch.arange(301)).abs()
+    assert not one.weights[:, distance > 3].any()
 
 
 @pytest.mark.filterwarnings("ignore")  # bertviz leaves a file open
