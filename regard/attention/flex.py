@@ -69,14 +69,12 @@ def _flex(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
     fast = q.device.type == "cuda"
     rows, heads, queries, _ = q.shape
     blocks = create_block_mask(rule, rows, heads, queries, k.shape[-2], device=str(q.device), _compile=fast)
-    call: Callable[..., Any] = _compiled() if fast else flex_attention
-    out: Tensor = call(q, k, v, block_mask=blocks, scale=1.0)
+    out: Tensor = (_compiled() if fast else flex_attention)(q, k, v, block_mask=blocks, scale=1.0)
     return out
 
 
 @cache
-def _compiled() -> Callable[..., Any]:
+def _compiled() -> Any:
     from torch.nn.attention.flex_attention import flex_attention
 
-    compiled: Callable[..., Any] = torch.compile(flex_attention, dynamic=False)
-    return compiled
+    return torch.compile(flex_attention, dynamic=False)

@@ -90,6 +90,15 @@ class Sampler:
             padded += int((np.maximum.reduceat(lengths, cuts[:-1]) * rows).sum(dtype=np.int64))
         return 1 - real / padded
 
+    def shapes(self, epoch: int) -> tuple[npt.NDArray[np.int64], ...]:
+        """Rows (M,), longest source (M,) and longest target (M,) of the batches of an epoch, of all ranks."""
+        flat, cuts, _ = self._plan(epoch)
+        longest = (
+            np.maximum.reduceat(lengths[flat], cuts[:-1]).astype(np.int64)
+            for lengths in (self.src_lengths, self.tgt_lengths)
+        )
+        return np.diff(cuts), *longest
+
     def _plan(self, epoch: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], Ints]:
         """All pairs in batch order (N,), the cuts between batches (M + 1,), a batch order (M,)."""
         random = np.random.Philox(np.random.SeedSequence([self.seed, epoch]))

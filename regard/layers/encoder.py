@@ -55,7 +55,7 @@ class EncoderLayer(nn.Module):
             return out
 
         x = again(self._attend, x, mask)
-        return torch.cat([again(self._feed, part) for part in x.split(SLICE, 1)], 1)
+        return torch.cat([again(self._feed, part) for part in torch.split(x, SLICE, 1)], 1)
 
     def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
         look = self.attention

@@ -55,6 +55,10 @@ class Feed:
         """How many batches `epoch` has."""
         return len(self._of(epoch))
 
+    def shapes(self, epoch: int = 0) -> tuple[Rows, ...]:
+        """Rows, longest source and longest target of each batch of an epoch; the order means nothing."""
+        return self.sampler.shapes(epoch)
+
     def batch(self, epoch: int, position: int) -> Batch:
         """One batch."""
         rows = self.rows[self._of(epoch)[position]]

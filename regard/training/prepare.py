@@ -75,11 +75,9 @@ def settle(
     config = merge(config, asked)
     if not (config.train.minutes or config.train.max_steps or config.train.max_epochs):
         config = merge(config, {"train.minutes": DEFAULT_MINUTES})
-    if config.positions.kind == "learned" and config.data.max_length > config.positions.max_length:
-        raise UsageError(
-            f"data.max_length ({config.data.max_length}) must be at most "
-            f"positions.max_length ({config.positions.max_length})"
-        )
+    _refuse_long_data(config)
+    if config.data.max_length > config.decode.max_source:  # what is trained on can be translated
+        config = merge(config, {"decode.max_source": config.data.max_length})
     if config.train.tensorboard:
         require_tensorboard()
     return config
@@ -107,6 +105,19 @@ def check_parses(config: Config, corpora: tuple[Corpus, Corpus | None]) -> None:
                 f"{flag} is for positions.kind=structural; positions.kind={config.positions.kind} "
                 "reads no trees"
             )
+
+
+def _refuse_long_data(config: Config) -> None:
+    """Refuse data that the positions or the attention of the model have no place for."""
+    longest = config.data.max_length
+    bounds = (
+        {"positions.max_length": config.positions.max_length} if config.positions.kind == "learned" else {}
+    )
+    if config.attention.kind == "linformer":
+        bounds["attention.max_length"] = config.attention.max_length
+    for name, bound in bounds.items():
+        if longest > bound:
+            raise UsageError(f"data.max_length ({longest}) must be at most {name} ({bound})")
 
 
 def _fitting_preset(asked: Mapping[str, Any]) -> str:
@@ -187,11 +198,11 @@ def data_for(
     validation: Validation | None
     if valid is not None:
         held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
-        validation = Validation(held, np.arange(len(held)), tokenizer)
+        validation = Validation(held, np.arange(len(held)), tokenizer, config.decode)
         feed = Feed(store, np.arange(len(store)), config.train, specials=tokenizer.specials)
     else:
         rows, held_out = hold_out(store)
-        validation = Validation(store, held_out, tokenizer) if len(held_out) else None
+        validation = Validation(store, held_out, tokenizer, config.decode) if len(held_out) else None
         feed = Feed(store, rows, config.train, specials=tokenizer.specials)
         what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
         reporter.said(f"no validation files given: {what}")

@@ -32,6 +32,7 @@ from regard.training.device import pick_device
 from regard.training.forecast import forecast
 from regard.training.lock import locked
 from regard.training.loop import train_loop
+from regard.training.memory import memory_of
 from regard.training.metrics import METRICS, Metrics, read_metrics
 from regard.training.prepare import Data, Files
 from regard.training.progress import Silent, build_reporter, duration
@@ -170,6 +171,8 @@ def _finish(job: _Job, run: Run) -> Result:
     state = _resume(job, trainer)
     if not state.ended:
         with Metrics(job.folder, step=state.step, tensorboard=config.train.tensorboard) as metrics:
+            if memory := memory_of(trainer):
+                job.reporter.said(memory.line())
             job.reporter.said(f"{_size(trainer)}; {forecast(trainer, state)}")
             train_loop(trainer, state, metrics)
     result = Result(

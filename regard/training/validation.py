@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -28,7 +29,8 @@ from regard.training.loss import sequence_loss
 
 LOSS_PAIRS = 1000  # at most, for the loss
 BLEU_PAIRS = 200  # at most, for BLEU while training
-BLEU_BATCH = 64
+BLEU_BATCH = 64  # sentences at most
+BLEU_TOKENS = 64 * 256  # of their sources at most, so that documents go one by one
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,11 @@ class Score:
 class Validation:
     """The held-out pairs, ready to be measured on."""
 
-    def __init__(self, store: Store, rows: Rows, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self, store: Store, rows: Rows, tokenizer: Tokenizer, decode: DecodeConfig | None = None
+    ) -> None:
         assert len(rows), "a validation needs pairs"
+        self.decode = decode or DecodeConfig()
         self.store, self.rows, self.tokenizer = store, spread(rows, LOSS_PAIRS), tokenizer
         self.feed = Feed(store, self.rows, TrainConfig(seed=0), specials=tokenizer.specials)
 
@@ -79,20 +84,30 @@ class Validation:
         """Greedy translations of the rows, in their order; batches of like length waste no steps."""
         outputs = [""] * len(rows)
         order = np.argsort(self.store.src_lengths[rows], kind="stable")
-        for start in range(0, len(order), BLEU_BATCH):
-            places = order[start : start + BLEU_BATCH]
+        for places in _batches(order, self.store.src_lengths[rows]):
             sources = [
                 [*self.store.pair(int(rows[place]))[0].tolist(), self.tokenizer.end_id] for place in places
             ]
             src, src_mask = (part.to(device) for part in pad_sources(sources))
             longest: int | None = model.max_length  # type: ignore[assignment]
-            rules = Rules.of(DecodeConfig(), src_mask, max_length=longest, specials=self.tokenizer.specials)
+            rules = Rules.of(self.decode, src_mask, max_length=longest, specials=self.tokenizer.specials)
             heads = self.store.src.padded_heads(rows[places])
             with trees(None if heads is None else torch.from_numpy(heads).to(device)):
                 found = greedy(model, src, src_mask, rules)  # type: ignore[arg-type]
             for place, hypothesis in zip(places, found, strict=True):
                 outputs[place] = self.tokenizer.decode(hypothesis.ids)
         return outputs
+
+
+def _batches(order: Rows, lengths: npt.NDArray[np.integer]) -> Iterator[Rows]:
+    """Places in `order`, which sorts them by length, in batches of bounded size."""
+    start = 0
+    while start < len(order):
+        longest = lengths[order[start : start + BLEU_BATCH]]
+        fitting = np.flatnonzero(longest * np.arange(1, len(longest) + 1) <= BLEU_TOKENS)
+        end = start + (int(fitting[-1]) + 1 if len(fitting) else 1)
+        yield order[start:end]
+        start = end
 
 
 @contextmanager
