@@ -14,6 +14,7 @@ import torch
 from command import Run, complaint
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
+from regard.cli.main import run
 from regard.decoding.translator import Translator, load
 from regard.errors import ModelError
 from regard.interop import ctranslate2, huggingface, marian
@@ -22,6 +23,11 @@ from regard.models.folder import load as load_folder
 from regard.models.transformer import Transformer
 
 B, T = 3, 7
+
+
+def verb(*arguments: object) -> int:
+    """A command line, in this process."""
+    return run([str(each) for each in arguments])
 
 
 def settings(size: int, **over: Any) -> MarianConfig:
@@ -124,19 +130,17 @@ def test_beams_end_as_theirs_where_the_searches_agree(folder: Path, english: lis
     assert found[0] == found[1]
 
 
-def test_imported_models_live_on(folder: Path, english: list[str], german: list[str], regard: Run) -> None:
+def test_imported_models_live_on(folder: Path, english: list[str], german: list[str]) -> None:
     """Imported, translated with, evaluated, trained on, exported again: the commands."""
     base = folder.parent
     model, again, back = base / "model", base / "more", base / "back"
-    assert regard("import", folder, "-o", model).returncode == 0
+    assert verb("import", folder, "-o", model) == 0
     for name, lines in (("x.en", english[:40]), ("x.de", german[:40])):
         (base / name).write_text("".join(f"{line}\n" for line in lines))
-    done = regard("evaluate", "-m", model, base / "x.en", base / "x.de", "--beam", 1)
-    assert done.returncode == 0, done.stderr
+    assert verb("evaluate", "-m", model, base / "x.en", base / "x.de", "--beam", 1) == 0
     options = [*("--set", "train.max_steps=3"), *("--set", "train.batch_tokens=256")]
-    done = regard("train", base / "x.en", base / "x.de", "-o", again, "--from", model, *options)
-    assert done.returncode == 0, done.stderr
-    assert regard("export", "-m", again, "--to", "huggingface", "-o", back).returncode == 0
+    assert verb("train", base / "x.en", base / "x.de", "-o", again, "--from", model, *options) == 0
+    assert verb("export", "-m", again, "--to", "huggingface", "-o", back) == 0
     wanted = load(again)
     theirs, tokenizer = MarianMTModel.from_pretrained(back).eval(), MarianTokenizer.from_pretrained(back)
     tokens = tokenizer(english[:B], return_tensors="pt", padding=True)
@@ -279,9 +283,9 @@ def test_the_command_refuses_a_place_that_is_taken(folder: Path, regard: Run) ->
     assert not (folder.parent / "other").exists()
 
 
-def test_what_is_imported_loads_again_bit_by_bit(folder: Path, regard: Run) -> None:
+def test_what_is_imported_loads_again_bit_by_bit(folder: Path) -> None:
     out = folder.parent / "model"
-    assert regard("import", folder, "-o", out).returncode == 0
+    assert verb("import", folder, "-o", out) == 0
     once, again = marian.read(folder), load_folder(out)
     assert again.tokenizer.to_json() == once.tokenizer.to_json()
     assert again.config.model == once.config.model
