@@ -36,28 +36,18 @@ class Side:
     spaced: tuple[Word, ...]  # what stands between spaces; specials are left out
 
     @classmethod
-    def of(cls, ids: Sequence[int], tokenizer: Tokenizer) -> "Side":
-        """The pieces of `ids`, specials and all."""
-        tokens = tuple(map(tokenizer.token, ids))
-        special = tuple(_spells_nothing(i, token, tokenizer) for i, token in zip(ids, tokens, strict=True))
-        words = _group(ids, tokens, special, tokenizer, by_class=True)
-        spaced = _group(ids, tokens, special, tokenizer, by_class=False)
+    def of(cls, ids: Sequence[int], tokenizer: Tokenizer, *, target: bool = False) -> "Side":
+        """The pieces of `ids`, specials and all; an imported model may have other pieces for its target."""
+        pieces = tokenizer.target_pieces if target else tokenizer.pieces
+        silent = {*tokenizer.specials.never, *tokenizer.specials[:3]}
+        tokens = tuple(pieces[number] for number in ids)
+        special = tuple(number in silent for number in ids)
+        words = _group(tokens, special, by_class=True)
+        spaced = _group(tokens, special, by_class=False)
         return cls(tokens, special, words, tuple(word for word in spaced if not special[word.first]))
 
 
-def _spells_nothing(number: int, token: str, tokenizer: Tokenizer) -> bool:
-    """A byte alone may be no text, and a space alone is taken for the line's first; yet they spell."""
-    return not (tokenizer.decode([number]) or _BYTE.fullmatch(token) or token == SPACE_MARK)
-
-
-def _group(
-    ids: Sequence[int],
-    tokens: Sequence[str],
-    special: Sequence[bool],
-    tokenizer: Tokenizer,
-    *,
-    by_class: bool,
-) -> tuple[Word, ...]:
+def _group(tokens: Sequence[str], special: Sequence[bool], *, by_class: bool) -> tuple[Word, ...]:
     """Neighbouring pieces that belong together."""
     starts = [
         i
@@ -66,16 +56,23 @@ def _group(
         or special[i]
         or special[i - 1]
         or tokens[i].startswith(SPACE_MARK)
-        or (
-            by_class
-            and _punctuation(tokens[i]) != _punctuation(tokens[i - 1])
-            and tokens[i - 1] != SPACE_MARK
-        )
+        or (by_class and tokens[i - 1] != SPACE_MARK and _turns(tokens[i - 1], tokens[i]))
     ]
     return tuple(
-        Word(tokens[first] if special[first] else tokenizer.decode(ids[first:end]).strip(" "), first, end)
+        Word(tokens[first] if special[first] else _spelled(tokens[first:end]), first, end)
         for first, end in zip(starts, [*starts[1:], len(tokens)], strict=True)
     )
+
+
+def _spelled(tokens: Sequence[str]) -> str:
+    """What pieces spell; bytes are spelled together."""
+    parts = (bytes([int(token[3:5], 16)]) if _BYTE.fullmatch(token) else token.encode() for token in tokens)
+    return b"".join(parts).decode("utf-8", "replace").replace(SPACE_MARK, " ").strip(" ")
+
+
+def _turns(left: str, right: str) -> bool:
+    """Whether one of two neighbours is punctuation and the other is not."""
+    return _punctuation(left) != _punctuation(right)
 
 
 def _punctuation(token: str) -> bool:
