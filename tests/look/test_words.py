@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.look.words import Side, join_keys, join_queries
-from regard.text.tokenizer import Tokenizer
+from regard.text.pieces import PieceModel, SentencePieces
+from regard.text.tokenizer import Specials, Tokenizer
 
 TOKENIZER = Tokenizer.train(["the small dog runs, the cats run to the house!"] * 9, vocab_size=0)
 
@@ -61,3 +62,13 @@ def test_joining_against_a_loop():
                 float(weights[t, s]) for t in range(query.first, query.end) for s in range(key.first, key.end)
             ]
             assert abs(float(joined[i, j]) - sum(cells) / (query.end - query.first)) < 1e-5
+
+
+def test_an_imported_model_has_pieces_of_its_own_for_the_target():
+    model = PieceModel("unigram", [("▁cat", -1.0), ("s", -1.0)], {})
+    source, target = ["</s>", "<unk>", "▁cat", "s", "<pad>"], ["</s>", "<unk>", "▁Ka", "tzen", "<pad>"]
+    imported = SentencePieces((model, model), (source, target), Specials(4, 4, 0, (4,)), (1, 1))
+    assert [word.text for word in Side.of([2, 3, 0], imported).words] == ["cats", "</s>"]
+    written = Side.of([4, 2, 3, 0], imported, target=True)
+    assert [word.text for word in written.words] == ["<pad>", "Katzen", "</s>"]
+    assert written.special == (True, False, False, True)
