@@ -10,26 +10,56 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
 from regard.serving.service import DRAINING, Service
 
 FIRST_WORDS = 10.0  # seconds that a new connection may be silent
+HEAD = 131_072  # bytes before the body; a text may come in the address
 KEEP_ALIVE = 15
 BACKLOG = 1024  # connections that wait to be taken
 
 
-class Connection(H11Protocol):
-    """A connection that is closed when its client is silent, or does not read."""
+class Connection(HttpToolsProtocol):
+    """A connection that is closed when its client is silent, goes on about itself, or does not read."""
+
+    begun = 0  # requests
+    head: int | None = 0  # bytes of the head that is being read; None: it is read
 
     def connection_made(self, transport: Any) -> None:
         """A client has come."""
         super().connection_made(transport)
-        self.loop.call_later(FIRST_WORDS, self._expect_words)
+        self.loop.call_later(FIRST_WORDS, self._expect_head, 0)
 
-    def _expect_words(self) -> None:
-        if getattr(self, "scope", None) is None:  # no request has begun
+    def data_received(self, data: bytes) -> None:
+        """It said something; a head without end is not listened to."""
+        if self.head is not None:
+            self.head += len(data)
+            if self.head > HEAD:
+                self.send_400_response("The head of the request is too large.")
+                return
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """A request begins; its head has to come soon."""
+        super().on_message_begin()
+        self.begun += 1
+        self.head = self.head or 1
+        self.loop.call_later(FIRST_WORDS, self._expect_head, self.begun)
+
+    def on_headers_complete(self) -> None:
+        """The head is read."""
+        self.head = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is read."""
+        self.head = 0
+        super().on_message_complete()
+
+    def _expect_head(self, number: int) -> None:
+        if self.begun == number and (number == 0 or self.head):
             self.transport.abort()
 
     def timeout_keep_alive_handler(self, unsent: int = 0) -> None:
