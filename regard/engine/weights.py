@@ -64,11 +64,15 @@ def unsupported(model: object) -> str | None:
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
     if type(model.embedding.positions) not in (Positions, Sinusoidal, Learned):
         return f"it does not know {type(model.embedding.positions).__name__} positions"
+    if type(model.source_positions) is not Positions:
+        return "it reads no dependency trees"
     for heads in (module for module in model.modules() if isinstance(module, MultiHead)):
         if type(heads.kernel) is not Kernel:
             return f"it does not know {type(heads.kernel).__name__} attention"
         if type(heads.score) is not Dot:
             return f"it does not know the score {type(heads.score).__name__}"
+        if type(heads.positions) is not Positions:
+            return f"it does not know {type(heads.positions).__name__} positions"
     return None
 
 
