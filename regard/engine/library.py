@@ -9,7 +9,9 @@ import ctypes
 import functools
 import importlib.util
 import os
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_void_p
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +23,11 @@ import torch
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 1  # of the calls below; a library that was built from other sources is not used
+VERSION = 2  # of the calls below; a library that was built from other sources is not used
 MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 DONE, BROKEN, CANCELLED = range(3)
+LONG = 512  # source tokens; fewer take a fraction of a second
 
 Ints = npt.NDArray[np.int32]
 
@@ -153,8 +156,7 @@ class Packed:
         if outside or any(not 0 <= i < self._limits[1] for i in (*call.allowed, *call.banned, call.begin)):
             raise ModelError(f"an id lies outside the vocabulary of {self._limits[0]} tokens")
         arrays = _Arrays(call, ids)
-        request = arrays.request(call, places)
-        status = self._library.regard_translate(self._handle, request)
+        status = self._run(call, arrays.request(call, places), len(ids))
         if status == BROKEN:
             raise ModelError(
                 "the model gives no token a probability (NaN or infinite); its weights are broken"
@@ -164,6 +166,20 @@ class Packed:
         if status != DONE:
             raise RegardError("the native engine ran out of memory; translate smaller batches")
         return arrays.outputs(call.n_best)
+
+    def _run(self, call: Call, request: _Request, tokens: int) -> int:
+        """Calls the library. A long call runs beside the main thread, so that a signal can still end it."""
+        if tokens < LONG or threading.current_thread() is not threading.main_thread():
+            return int(self._library.regard_translate(self._handle, request))
+        cancel = call.cancel or c_int32(0)
+        request.cancel = ctypes.addressof(cancel)
+        with ThreadPoolExecutor(1) as beside:
+            running = beside.submit(self._library.regard_translate, self._handle, request)
+            try:
+                return int(running.result())
+            except BaseException:
+                cancel.value = 1
+                raise
 
 
 class _Arrays:
@@ -199,9 +215,10 @@ class _Arrays:
 
     def outputs(self, n_best: int) -> list[list[Output]]:
         """What the library wrote."""
-        ids, lengths, scores, cut = (
-            array.tolist() for array in (self.out_ids, self.out_lengths, self.out_scores, self.out_cut)
-        )
+        ids: list[int] = self.out_ids.tolist()
+        lengths: list[int] = self.out_lengths.tolist()
+        scores: list[float] = self.out_scores.tolist()
+        cut: list[int] = self.out_cut.tolist()
         found = []
         rows = zip(self.out_starts.tolist(), self.most.tolist(), self.out_counts.tolist(), strict=True)
         for i, (start, most, count) in enumerate(rows):
@@ -217,7 +234,7 @@ class _Arrays:
 
 
 def _shape(weights: Weights, int8: bool) -> _Shape:
-    numbers = [name for name, _ in _Shape._fields_ if name not in ("encoder", "decoder", "int8")]
+    numbers = [field[0] for field in _Shape._fields_ if field[0] not in ("encoder", "decoder", "int8")]
     return _Shape(
         int8=int8,
         encoder=_side(weights.encoder),

@@ -143,7 +143,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 1; }
+EXPORT int32_t regard_version() { return 2; }
 
 EXPORT const char* regard_kernels() { return regard::kernels().name; }
 

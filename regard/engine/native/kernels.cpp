@@ -37,19 +37,28 @@ void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int 
                 to[((size_t)(i / PANEL) * k + j) * PANEL + i % PANEL] = weight[(size_t)i * k + j];
         return;
     }
-    int pairs = (k + 1) / 2;
-    int8_t* to = bytes.fit((size_t)width() * (size_t)pairs * 2);
+    int8_t* to = bytes.fit((size_t)width() * (size_t)quads() * 4);
     scale.fit((size_t)width());
+    start.fit((size_t)width());
     for (int i = 0; i < n; i++) {
         const float* row = weight + (size_t)i * k;
         float peak = 0;
         for (int j = 0; j < k; j++) peak = std::max(peak, std::fabs(row[j]));
-        scale.get()[i] = peak / 127.0f;
-        float factor = peak > 0 ? 127.0f / peak : 0.0f;
-        for (int j = 0; j < k; j++)
-            to[((size_t)(i / PANEL) * pairs + j / 2) * 2 * PANEL + (i % PANEL) * 2 + j % 2] =
-                (int8_t)std::lrintf(row[j] * factor);
+        scale.get()[i] = peak / (float)WEIGHT_LIMIT;
+        float factor = peak > 0 ? (float)WEIGHT_LIMIT / peak : 0.0f;
+        int32_t total = 0;
+        for (int j = 0; j < k; j++) {
+            auto value = (int8_t)std::lrintf(row[j] * factor);
+            to[at_byte(i, j)] = value;
+            total += value;
+        }
+        start.get()[i] = -ROW_OFFSET * total;
     }
+}
+
+size_t Matrix::at_byte(int column, int place) const {
+    size_t quad = (size_t)(column / PANEL) * (size_t)quads() + (size_t)(place / 4);
+    return quad * 4 * PANEL + (size_t)(column % PANEL * 4 + place % 4);
 }
 
 Matrix Matrix::columns(const int32_t* chosen, int count) const {
@@ -57,17 +66,18 @@ Matrix Matrix::columns(const int32_t* chosen, int count) const {
     part.n = count, part.k = k, part.panels = (count + PANEL - 1) / PANEL, part.int8 = int8;
     part.bias.fit((size_t)part.width());
     part.scale.fit((size_t)part.width());
-    int pairs = (k + 1) / 2;
-    if (int8) part.bytes.fit((size_t)part.width() * (size_t)pairs * 2);
+    part.start.fit((size_t)part.width());
+    if (int8) part.bytes.fit((size_t)part.width() * (size_t)quads() * 4);
     else part.floats.fit((size_t)part.width() * (size_t)k);
     for (int i = 0; i < count; i++) {
         int from = chosen[i];
         part.bias.get()[i] = bias.get()[from];
         if (int8) {
             part.scale.get()[i] = scale.get()[from];
-            const int8_t* a = bytes.get() + (size_t)(from / PANEL) * pairs * 2 * PANEL + (from % PANEL) * 2;
-            int8_t* b = part.bytes.get() + (size_t)(i / PANEL) * pairs * 2 * PANEL + (i % PANEL) * 2;
-            for (int j = 0; j < pairs; j++) std::memcpy(b + j * 2 * PANEL, a + j * 2 * PANEL, 2);
+            part.start.get()[i] = start.get()[from];
+            const int8_t* a = bytes.get() + at_byte(from, 0);
+            int8_t* b = part.bytes.get() + part.at_byte(i, 0);
+            for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4 * PANEL, 4);
         } else {
             const float* a = floats.get() + (size_t)(from / PANEL) * k * PANEL + from % PANEL;
             float* b = part.floats.get() + (size_t)(i / PANEL) * k * PANEL + i % PANEL;

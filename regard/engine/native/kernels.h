@@ -14,6 +14,10 @@ namespace regard {
 constexpr int PANEL = 16;   // columns of a matrix that are stored and computed together
 constexpr int LANES = 8;    // floats of one vector; head widths are padded to it
 
+// Bytes hold 7 bits and not 8: four products of 127 and 64 are the most that 16 bits can sum, and summing four before
+// widening is what makes int8 fast on a CPU without dot products of bytes.
+constexpr int WEIGHT_LIMIT = 64, ROW_LIMIT = 63, ROW_OFFSET = 64;
+
 // Memory that only grows, aligned to cache lines; what is new in it is zero.
 template <class T>
 class Buffer {
@@ -51,24 +55,27 @@ private:
 };
 
 // y = x Wᵀ + b with W (n, k), packed once: panels of 16 columns, in each of them k after k.
-// fp32: [panel][k][16]. int8: [panel][k / 2][16][2], and a factor a column that makes it W again.
+// fp32: [panel][k][16]. int8: [panel][k / 4][16][4], and a factor a column that makes it W again.
 struct Matrix {
     int n = 0, k = 0, panels = 0;
     bool int8 = false;
     Buffer<float> floats;
     Buffer<int8_t> bytes;
-    Buffer<float> scale;  // int8: (panels * 16)
+    Buffer<float> scale;    // int8: (panels * 16)
+    Buffer<int32_t> start;  // int8: (panels * 16), what takes the left side's offset out of a sum
     Buffer<float> bias;   // (panels * 16), zeros where there is none
 
     void pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8);
     Matrix columns(const int32_t* chosen, int count) const;  // the columns with these numbers, in that order
     int width() const { return panels * PANEL; }
+    size_t at_byte(int column, int place) const;  // where an int8 weight lies
+    int quads() const { return (k + 7) / 8 * 2; }  // fours of k, an even number of them
 };
 
-// The left side of a product: m rows of k floats, or of 13-bit integers with a factor a row.
+// The left side of a product: m rows of k floats, or of bytes 64 + y with x = scale · y, one scale a row.
 struct Rows {
     const float* floats = nullptr;
-    const int16_t* integers = nullptr;
+    const uint8_t* bytes = nullptr;
     const float* scale = nullptr;
     int m = 0, stride = 0;
 };
@@ -116,7 +123,7 @@ struct Kernels {
     const char* name;
     void (*product)(const Matrix&, const Rows&, int from_panel, int to_panel, const Target&);
     void (*normalise)(const float* x, const float* gain, const float* shift, float eps, int n, float* y);
-    void (*quantise)(const float* x, int n, int limit, int16_t* y, float* scale);
+    void (*quantise)(const float* x, int n, uint8_t* y, float* scale);
     void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);

@@ -96,12 +96,11 @@ Worker::Input Worker::prepare(const float* x, int m, int n, int stride, const No
     Rows rows{floats, nullptr, nullptr, m, stride};
     if (model_.shape.int8) {
         int padded = (n + LANES - 1) / LANES * LANES;
-        int limit = std::min<int64_t>(4095, INT32_MAX / (127 * (int64_t)n));
-        int16_t* integers = integers_.fit((size_t)m * stride);
+        uint8_t* bytes = bytes_.fit((size_t)m * stride);
         float* scale = scale_.fit((size_t)m);
         for (int i = 0; i < m; i++)
-            k_.quantise(floats + (size_t)i * stride, padded, limit, integers + (size_t)i * stride, scale + i);
-        rows.integers = integers, rows.scale = scale;
+            k_.quantise(floats + (size_t)i * stride, padded, bytes + (size_t)i * stride, scale + i);
+        rows.bytes = bytes, rows.scale = scale;
     }
     return {rows, floats};
 }
@@ -201,7 +200,7 @@ void Worker::encode(const std::vector<Source>& sources) {
         part.m = source.length;
         multiply(model_.memory, part, source.memory);
         out.floats += (size_t)source.length * out.stride;
-        if (out.integers != nullptr) out.integers += (size_t)source.length * out.stride, out.scale += source.length;
+        if (out.bytes != nullptr) out.bytes += (size_t)source.length * out.stride, out.scale += source.length;
     }
     wait();
 }

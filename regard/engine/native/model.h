@@ -160,7 +160,7 @@ private:
     Team& team_;
     int rank_;
     Buffer<float> normed_, scale_, scores_, logits_;
-    Buffer<int16_t> integers_;
+    Buffer<uint8_t> bytes_;
     std::vector<int32_t> ramp_;
     int ramp_stride_ = 0;
 };

@@ -1,0 +1,160 @@
+"""The engine against its readable twin: in fp32 the same tokens, for every shape and whatever the batch."""
+
+import ctypes
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.config import Config, DecodeConfig, merge
+from regard.data.batch import pad_sources
+from regard.decoding.beam import beam_search
+from regard.decoding.search import Hypothesis, Rules
+from regard.decoding.translator import load as load_readable
+from regard.engine import library
+from regard.engine.engine import Engine
+from regard.errors import ModelError, UsageError
+from regard.models import build
+from regard.text.tokenizer import OUR_SPECIALS
+
+pytestmark = pytest.mark.skipif(library.available() is not None, reason="the native library is not built")
+
+VOCAB = 283
+SHAPES = {
+    "pre": {},
+    "post": {"model.norm": "post"},
+    "prime": {"model.d_model": 33, "model.n_heads": 3, "model.d_ff": 47},
+    "grouped": {"model.kv_heads": 2, "model.n_heads": 4},
+    "swish": {"model.activation": "swish", "model.output_bias": True},
+    "gelu": {"model.activation": "gelu", "attention.score": "dot", "positions.kind": "none"},
+    "learned": {"positions.kind": "learned", "positions.max_length": 19},
+    "untied": {"model.tied": "none", "model.decoder_heads": 2, "model.decoder_d_ff": 23},
+}
+
+
+def transformer(overrides: dict[str, object]) -> torch.nn.Module:
+    """A model with random weights, large enough that outputs differ and some end."""
+    plain = {"model.d_model": 32, "model.d_ff": 64, "model.vocab_size": VOCAB, "model.encoder_layers": 2}
+    config = merge(Config(), {**plain, "model.decoder_layers": 2, **overrides})
+    torch.manual_seed(7)
+    model = build(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return model
+
+
+def sentences() -> list[list[int]]:
+    generator = torch.Generator().manual_seed(3)
+    lengths = (1, 7, 2, 5, 11, 3, 4)
+    made = [torch.randint(4, VOCAB, (n,), generator=generator).tolist() for n in lengths]
+    return [[*ids, OUR_SPECIALS.end] for ids in made]
+
+
+def rules_for(model: torch.nn.Module, sources: list[list[int]], **decode: object) -> Rules:
+    config = DecodeConfig(**{"max_ratio": 1.0, "max_extra": 4, **decode})
+    return Rules.of(config, pad_sources(sources)[1], max_length=model.max_length, vocab_size=VOCAB - 2)
+
+
+def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]], tolerance: float = 1e-4) -> None:
+    assert [[each.ids for each in outputs] for outputs in found] == [
+        [each.ids for each in outputs] for outputs in wanted
+    ]
+    assert [[each.truncated for each in o] for o in found] == [[each.truncated for each in o] for o in wanted]
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert [each.score for each in ours] == pytest.approx(
+            [each.score for each in theirs], abs=tolerance, rel=1e-4
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("beam", "penalty"), [(1, 1.0), (5, 1.4), (3, 0.0)])
+def test_fp32_gives_what_the_readable_search_gives(shape: str, beam: int, penalty: float):
+    model, sources = transformer(SHAPES[shape]), sentences()
+    rules = rules_for(model, sources, length_penalty=penalty, min_ratio=0.3)
+    with torch.inference_mode():
+        wanted = beam_search(model, *pad_sources(sources), rules, beam=beam, n_best=beam)
+    same(Engine(model, precision="fp32").search(sources, rules, beam=beam, n_best=beam), wanted)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("beam", [1, 5])
+def test_batches_neighbours_and_threads_change_nothing(precision: str, beam: int):
+    model, sources = transformer({}), sentences()
+    rules = rules_for(model, sources)
+    whole = Engine(model, precision=precision, threads=1).search(sources, rules, beam=beam)
+    for threads, batch_size in ((1, 1), (2, 1), (2, 3), (3, 32)):
+        engine = Engine(model, precision=precision, threads=threads)
+        assert engine.search(sources, rules, beam=beam, batch_size=batch_size) == whole
+
+
+def test_int8_is_close_to_fp32():
+    model, sources = transformer({}), sentences()
+    rules = rules_for(model, sources)
+    exact = Engine(model, precision="fp32").search(sources, rules, beam=1)
+    rough = Engine(model, precision="int8").search(sources, rules, beam=1)
+    agree = [a for a, b in zip(exact, rough, strict=True) if a[0].ids == b[0].ids]
+    assert agree
+    same([b for a, b in zip(exact, rough, strict=True) if a in agree], agree, tolerance=0.1)
+
+
+def test_only_allowed_ids_are_written():
+    model, sources = transformer({}), sentences()
+    rules = rules_for(model, sources)
+    engine = Engine(model, precision="fp32")
+    allowed = [OUR_SPECIALS.end, OUR_SPECIALS.begin, 11, 60, 61, 250]
+    found = engine.search(sources, rules, beam=2, allowed=allowed)
+    assert {i for outputs in found for each in outputs for i in each.ids} <= {11, 60, 61, 250}
+    everything = engine.search(sources, rules, beam=3, allowed=range(VOCAB - 2))
+    wanted = engine.search(sources, rules, beam=3)
+    assert [o[0].ids for o in everything] == [o[0].ids for o in wanted]
+
+
+def test_calls_at_the_same_time_have_the_same_answers():
+    model, sources = transformer({}), sentences()
+    rules = rules_for(model, sources)
+    engine = Engine(model, threads=2)
+    wanted, found = engine.search(sources, rules, beam=4), []
+    threads = [
+        threading.Thread(target=lambda: found.append(engine.search(sources, rules, beam=4))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [wanted] * 4
+
+
+def test_a_cancelled_call_ends():
+    model, sources = transformer({}), sentences()
+    found = Engine(model).search(sources, rules_for(model, sources), cancel=ctypes.c_int32(1))
+    assert found == [[] for _ in sources]
+
+
+def test_broken_weights_and_wrong_wishes_are_told():
+    model, sources = transformer({}), sentences()
+    rules = rules_for(model, sources)
+    with pytest.raises(UsageError, match=r"n_best \(2\) must be at least 1 and at most beam \(1\)"):
+        Engine(model).search(sources, rules, n_best=2)
+    with pytest.raises(UsageError, match="precision"):
+        Engine(model, precision="fp8")
+    with pytest.raises(ModelError, match="outside the vocabulary"):
+        Engine(model).search([[VOCAB, 2]], rules_for(model, [[4, 2]]))
+    with torch.no_grad():
+        model.decoder[0].cross.out.bias.fill_(float("nan"))
+    with pytest.raises(ModelError, match="NaN"):
+        Engine(model, precision="fp32").search(sources, rules)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+def test_real_sentences_in_fp32(model: Path, beam: int):
+    """A trained model through the whole translator."""
+    readable = load_readable(model)
+    fast = load_readable(model)
+    fast.engine = Engine(fast.model, precision="fp32")
+    lines = ["a b c", "", "d e f g a", "h", "c c c", "a b c d e f g h"] * 5
+    wanted = list(readable.stream(lines, beam=beam))
+    found = list(fast.stream(lines, beam=beam, batch_size=3))
+    assert [each.text for each in found] == [each.text for each in wanted]
+    assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
