@@ -46,12 +46,12 @@ class Options:
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
     min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
-    precision: Annotated[
-        str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")
-    ] = "auto"
-    engine: Annotated[
-        str, typer.Option(help="native, readable; auto: native where it knows the model.")
-    ] = "auto"
+    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
 
