@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +27,7 @@ ROUNDS = 3  # each point is timed in every round; its least disturbed time count
 LEAST = 0.02  # seconds that a point is repeated for
 # Lengths at which operations are counted and paths are probed. Those of attention are longer: a window or a
 # block of the long kinds is wider than a short sequence, and for such a one they take another way.
-CHAINS, LONG_CHAINS = (16, 32, 64, 128), (512, 1024)
+CHAINS, LONG_CHAINS = (16, 32, 64, 128), (1024, 2048)
 PATHS, LONG_PATHS = (8, 32, 128), (8, 32, 128, 1024)
 
 Point = tuple[int, int]  # L, d
@@ -130,12 +131,17 @@ def measure(
         for number, each in enumerate(found):
             said(f"probing {each.contender.name}", 0.1 * number / len(found))
             _guarded(each, _probe)
+        # Small points of all layers first: when time is up, what is missing is the largest of each.
+        points = [(point, each) for each in found for point in sizes.points(each.contender)]
+        points.sort(key=lambda pair: (pair[0][0] * pair[0][1], pair[0]))
         for turn in range(ROUNDS):
             said(f"timing, round {turn + 1} of {ROUNDS}", 0.1 + 0.9 * turn / ROUNDS, lasting=True)
-            for number, each in enumerate(found):
-                share = 0.1 + 0.9 * (turn + number / len(found)) / ROUNDS
-                said(f"timing {each.contender.name}, round {turn + 1} of {ROUNDS}", share)
-                _guarded(each, lambda one: _time(one, sizes, end))
+            for number, (point, each) in enumerate(points):
+                if time.monotonic() > end:
+                    return found
+                share = 0.1 + 0.9 * (turn + number / len(points)) / ROUNDS
+                said(f"round {turn + 1} of {ROUNDS}: {each.contender.name} at L = {point[0]:,}", share)
+                _guarded(each, partial(_time, point=point))
     return found
 
 
@@ -156,21 +162,19 @@ def _probe(each: Measured) -> None:
         each.paths[length] = longest_path(each.contender, length)
 
 
-def _time(each: Measured, sizes: Sizes, end: float) -> None:
-    """One round over the points of a layer; the least time of all rounds is kept."""
-    for length, width in sizes.points(each.contender):
-        if time.monotonic() > end:
-            return
-        torch.manual_seed(1)
-        x = torch.randn(each.contender.batch, length, width)
-        ways: list[tuple[dict[Point, float], Callable[[Tensor], Any]]]
-        ways = [(each.layer, each.contender.build(width).eval())]
-        if each.contender.core is not None:
-            ways.append((each.core, each.contender.core(width)))
-        for times, function in ways:
-            with torch.inference_mode():
-                took = clock(function, x) / each.contender.batch
-            times[length, width] = min(took, times.get((length, width), took))
+def _time(each: Measured, point: Point) -> None:
+    """One point of a layer; the least time of all rounds is kept."""
+    length, width = point
+    torch.manual_seed(1)
+    x = torch.randn(each.contender.batch, length, width)
+    ways: list[tuple[dict[Point, float], Callable[[Tensor], Any]]]
+    ways = [(each.layer, each.contender.build(width).eval())]
+    if each.contender.core is not None:
+        ways.append((each.core, each.contender.core(width)))
+    for times, function in ways:
+        with torch.inference_mode():
+            took = clock(function, x) / each.contender.batch
+        times[point] = min(took, times.get(point, took))
 
 
 @contextmanager

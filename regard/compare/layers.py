@@ -128,7 +128,7 @@ def heads_of(width: int) -> int:
 _KERNELS = {
     "full": Theory("L² d", 2, 1, "1", "1"),
     "local": Theory("w L d", 1, 1, "1", "L / w"),
-    "bigbird": Theory("(w + g + r) L d", 1, 1, "1", "2"),
+    "bigbird": Theory("(w + g + r) L d", 1, 1, "1", "1"),
     "linformer": Theory("k L d", 1, 1, "1", "1"),
 }
 

@@ -126,8 +126,11 @@ def _explained(each: Measured, sizes: Sizes) -> list[str]:
     lines = []
     missing = [point for point in sizes.points(each.contender) if point not in each.layer]
     if missing:
-        left = ", ".join(f"L = {length:,} d = {width:,}" for length, width in missing)
-        lines.append(f"the time was up before {left}; --seconds gives more")
+        length, width = missing[0]
+        lines.append(
+            f"the time was up before {len(missing)} sizes, from L = {length:,} and d = {width:,} on; "
+            "--seconds gives more"
+        )
     if each.core:
         lines.append(_projections(each, sizes))
     for name, value, wanted in _pairs(each, sizes):

@@ -24,7 +24,7 @@ def pairs(tmp_path: Path) -> list[str]:
     return [*train, "--test", *test]
 
 
-def test_a_family_of_two(pairs: list[str], tmp_path: Path, regard: Run):
+def test_a_family_of_two(pairs: list[str], tmp_path: Path, regard: Run, capfd: pytest.CaptureFixture[str]):
     toml = tmp_path / "variants.toml"
     toml.write_text('[reference]\n[wrong.attention]\nscore = "telepathic"\n')
     out = tmp_path / "out"
@@ -37,15 +37,22 @@ def test_a_family_of_two(pairs: list[str], tmp_path: Path, regard: Run):
         f"results.{e}" for e in ("md", "json", "png", "svg")
     }
     before = (out / "variants" / "reference.json").stat().st_mtime_ns
-    done = regard("compare", toml, *pairs, "-o", out, *SMALL, "--json")
-    facts = json.loads(done.stdout)
+    capfd.readouterr()
+    assert main.run(["compare", str(toml), *pairs, "-o", str(out), *SMALL, "--json"]) == 0
+    facts = json.loads(capfd.readouterr().out)
     assert [each["name"] for each in facts["variants"]] == ["reference", "wrong"]
     assert facts["variants"][0]["steps"] == 3
     assert (out / "variants" / "reference.json").stat().st_mtime_ns == before
 
 
 def test_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
-    for name, value in (("LEAST", 0.0), ("ROUNDS", 1), ("LONG_PATHS", (8,)), ("LONG_CHAINS", (8, 16))):
+    for name, value in (
+        ("LEAST", 0.0),
+        ("ROUNDS", 1),
+        ("PATHS", (8,)),
+        ("LONG_PATHS", (8,)),
+        ("LONG_CHAINS", (8, 16)),
+    ):
         monkeypatch.setattr(cost, name, value)
     out = tmp_path / "new" / "out"
     flags = ["compare", "--cost", "-o", str(out), "--lengths", "16,8,32", "--widths", "4,8"]
