@@ -2,7 +2,7 @@
 
     adam   Adam with betas (0.9, 0.98) as in the paper, torch's fused CPU and GPU kernel
     muon   the layers' matrices move along their momentum's nearest orthogonal matrix
-           (Jordan et al. 2024), everything else by Adam; torch's own Muon works in bfloat16,
+           (Jordan et al. 2024), everything else, an LSTM too, by Adam; torch's own Muon works in bfloat16,
            which is ten times slower than fp32 on a CPU without bf16 units
 
 Both scale so that one `lr` suits both: Muon's steps have the size that Adam's would have.
@@ -34,12 +34,21 @@ def orthogonalise(matrices: Tensor, rounds: int = _ROUNDS) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, made orthogonal, for matrices; matrices of one shape are treated as one stack."""
+    """Momentum, made orthogonal, for matrices; matrices of one shape are treated as one stack.
+
+    A group's `cut` is how many matrices stand above each other in each of its parameters.
+    """
 
     def __init__(
-        self, params: Iterable[Tensor], *, lr: float, momentum: float = 0.95, weight_decay: float = 0.0
+        self,
+        params: Iterable[Tensor] | Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
     ):
-        super().__init__(list(params), {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "cut": 1}
+        super().__init__(list(params), defaults)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -56,8 +65,10 @@ class Muon(torch.optim.Optimizer):
         pasts = [self._momentum(param) for param in stack]
         torch._foreach_lerp_(pasts, grads, 1 - group["momentum"])
         ahead = torch.stack([g.lerp(m, group["momentum"]) for g, m in zip(grads, pasts, strict=True)])
-        size = 0.2 * max(stack[0].shape) ** 0.5  # the root mean square of an Adam step
-        moves = orthogonalise(ahead) * size
+        rows = stack[0].shape[0] // group["cut"]
+        matrices = ahead.view(len(stack) * group["cut"], rows, -1)
+        size = 0.2 * max(matrices.shape[1:]) ** 0.5  # the root mean square of an Adam step
+        moves = (orthogonalise(matrices) * size).reshape(ahead.shape)
         if group["weight_decay"]:
             torch._foreach_mul_(stack, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_add_(stack, list(moves.unbind(0)), alpha=-group["lr"])
@@ -73,13 +84,34 @@ class Muon(torch.optim.Optimizer):
 def build_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """The optimisers that together move every parameter of the model once."""
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    inner = [p for name, p in named if config.optimizer == "muon" and p.ndim == 2 and "embedding" not in name]
-    chosen = {id(p) for p in inner}
-    rest = [p for _, p in named if id(p) not in chosen]
+    cuts = _cuts(model)
+    inner: dict[int, list[Tensor]] = {}
+    rest: list[Tensor] = []
+    for name, p in named:
+        cut = cuts.get(id(p), 1 if p.ndim == 2 and "embedding" not in name else 0)
+        if config.optimizer == "muon" and cut:
+            inner.setdefault(cut, []).append(p)
+        else:
+            rest.append(p)
     fused = all(p.device.type in ("cpu", "cuda") for p in rest)
     adam = torch.optim.AdamW(
         rest, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay, fused=fused
     )
     if not inner:
         return [adam]
-    return [Muon(inner, lr=config.lr, weight_decay=config.weight_decay), adam]
+    groups = [{"params": params, "cut": cut} for cut, params in inner.items()]
+    return [Muon(groups, lr=config.lr, weight_decay=config.weight_decay), adam]
+
+
+def _cuts(model: nn.Module) -> dict[int, int]:
+    """By the id of a weight, how many matrices Muon takes it for where it is not one; 0: it is Adam's.
+
+    A GLU's halves are two. The gates of an LSTM learn as fast by Adam, at less cost (docs/log.md).
+    """
+    cuts: dict[int, int] = {}
+    for module in model.modules():
+        if isinstance(module, nn.LSTM | nn.LSTMCell):
+            cuts |= {id(p): 0 for p in module.parameters()}
+        elif isinstance(module, nn.Conv1d):
+            cuts[id(module.weight)] = 2
+    return cuts

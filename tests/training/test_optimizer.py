@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.config import Config, TrainConfig, merge
+from regard.config import REPLACED, Config, TrainConfig, merge
 from regard.models import build
 from regard.training.optimizer import Muon, build_optimizers, orthogonalise
 
@@ -48,12 +48,33 @@ def test_matrices_of_one_shape_do_not_mix() -> None:
     torch.testing.assert_close(pair[1], alone)
 
 
+def test_a_cut_parameter_moves_as_the_matrices_in_it() -> None:
+    """A convolution's (2D, D, k) as two of (D, D · k)."""
+    torch.manual_seed(0)
+    whole = nn.Parameter(torch.randn(6, 5, 2))
+    halves = [nn.Parameter(half.detach().clone()) for half in whole.flatten(1).chunk(2)]
+    whole.grad = torch.randn(6, 5, 2)
+    for half, grad in zip(halves, whole.grad.flatten(1).chunk(2), strict=True):
+        half.grad = grad.clone()
+    Muon([{"params": [whole], "cut": 2}], lr=0.1).step()
+    Muon(halves, lr=0.1).step()
+    torch.testing.assert_close(whole.flatten(1), torch.cat(halves))
+
+
+def test_muon_takes_a_windows_weights_and_leaves_an_lstms_to_adam() -> None:
+    model = nn.Sequential(nn.LSTM(3, 3), nn.LSTMCell(3, 3), nn.Conv1d(3, 6, 5), nn.Linear(3, 3))
+    muon, _ = build_optimizers(model, TrainConfig(optimizer="muon"))
+    assert {group["cut"]: [p.shape for p in group["params"]] for group in muon.param_groups} == {
+        2: [(6, 3, 5)],
+        1: [(3, 3)],
+    }
+
+
 @pytest.mark.parametrize("kind", ["adam", "muon"])
-def test_every_parameter_is_moved_once(kind: str) -> None:
-    config = merge(
-        Config(), {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "model.d_ff": 7}
-    )
-    model = build(config)
+@pytest.mark.parametrize("kind_of_model", ["transformer", *REPLACED])
+def test_every_parameter_is_moved_once(kind: str, kind_of_model: str) -> None:
+    shape = {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "model.d_ff": 7}
+    model = build(merge(Config(), shape | {"model.kind": kind_of_model}))
     optimizers = build_optimizers(model, TrainConfig(optimizer=kind))
     held = [id(p) for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
     assert sorted(held) == sorted(id(p) for p in model.parameters())
