@@ -7,6 +7,7 @@ say which keys a block sees; their twins are masks on `attend.py`. Sparse weight
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
@@ -77,17 +78,24 @@ class _Walk:
             self.plain = [int(row.long().argmin()) if not bool(row.all()) else len(row) for row in real]
             self.plain = [min(each, self.keys) for each in self.plain]
 
-    def __iter__(self) -> Iterator[_Piece]:
+    def heads(self) -> Iterator[tuple[int, int]]:
+        """Every head of every row."""
+        return product(range(self.shape[0]), range(self.shape[1]))
+
+    def pieces(self, row: int, head: int) -> Iterator[_Piece]:
+        """The pieces of one head, in order."""
         plan, blocks = self.plan, -(-self.queries // self.plan.block)
         further = 0 if plan.further is None else plan.further.shape[-1]
         count = max(1, PIECE // (plan.block * (plan.span + further * plan.block)))
-        for row in range(self.shape[0]):
-            for head in range(self.shape[1]):
-                for first in range(0, blocks, count):
-                    many = min(count, blocks - first)
-                    low = plan.shift + first * plan.block - plan.left
-                    high = plan.shift + (first + many) * plan.block + plan.right
-                    yield _Piece(row, head, first, many, low, high)
+        for first in range(0, blocks, count):
+            many = min(count, blocks - first)
+            low = plan.shift + first * plan.block - plan.left
+            high = plan.shift + (first + many) * plan.block + plan.right
+            yield _Piece(row, head, first, many, low, high)
+
+    def own(self, x: Tensor, row: int, head: int) -> Tensor:
+        """The rows of x (B, H, S, K) of one head, whole blocks of them, side by side in memory."""
+        return F.pad(x[row, head], (0, 0, 0, self.hidden.shape[1] - self.keys))  # (S', K)
 
     def queries_of(self, x: Tensor, piece: _Piece) -> Tensor:
         """The rows of x (B, H, T, K) that belong to the piece's queries: (count, block, K)."""
@@ -97,19 +105,24 @@ class _Walk:
         rows = F.pad(rows, (0, 0, 0, missing)) if missing else rows
         return rows.reshape(piece.count, block, x.shape[-1])
 
-    def keys_of(self, x: Tensor, piece: _Piece) -> Tensor:
-        """The rows of x (B, H, S, K) that the piece sees: (count, span + further, K)."""
-        own, (low, high) = x[piece.row, piece.head], (piece.low, piece.high)
-        inside = own[max(0, low) : max(0, min(self.keys, high))]
-        inside = F.pad(inside, (0, 0, max(0, -low), high - max(low, 0) - inside.shape[0])).contiguous()
-        width, block = x.shape[-1], self.plan.block
-        span = inside.as_strided((piece.count, self.plan.span, width), (block * width, width, 1))
+    def keys_of(self, own: Tensor, piece: _Piece) -> Tensor:
+        """The rows of `own` (S', K) that the piece sees: (count, span + further, K)."""
+        low, high, end, width = piece.low, piece.high, own.shape[0], own.shape[1]
+        inside = own[max(0, low) : max(0, min(end, high))]
+        if low < 0 or high > end:
+            inside = F.pad(inside, (0, 0, max(0, -low), high - max(low, 0) - inside.shape[0]))
+        strides = (self.plan.block * width, width, 1)
+        span = inside.as_strided((piece.count, self.plan.span, width), strides, inside.storage_offset())
         numbers = self._further(piece)
         if numbers is None:
             return span
-        places = (numbers.clamp(min=0)[..., None] * block + torch.arange(block, device=x.device)).flatten(1)
-        more = own.index_select(0, places.flatten().clamp(max=self.keys - 1))
+        more = own.view(-1, self.plan.block * width).index_select(0, numbers.clamp(min=0).flatten())
         return torch.cat([span, more.view(piece.count, -1, width)], 1)
+
+    def put(self, x: Tensor, part: Tensor, piece: _Piece) -> None:
+        """Write (count·block, K) into the rows of x (B, H, T, K) that are the piece's queries."""
+        start = piece.first * self.plan.block
+        x[piece.row, piece.head, start : start + part.shape[0]] = part[: self.queries - start]
 
     def _further(self, piece: _Piece) -> Tensor | None:
         """The numbers (count, M) of the further blocks."""
@@ -149,25 +162,20 @@ class _Walk:
         return weights
 
     def add_keys(self, total: Tensor, part: Tensor, piece: _Piece) -> None:
-        """Add (count, span + further, K) to the rows of `total` (B, H, S, K) that they belong to."""
-        plan, width = self.plan, part.shape[-1]
-        block, own = plan.block, total[piece.row, piece.head]
-        steps = plan.span // block
-        inside = part[:, : plan.span].view(piece.count, steps, block, width)
-        joined = part.new_zeros(piece.count + steps - 1, block, width)
+        """Add (count, span + further, K) to the rows of `total` (S', K) that they belong to."""
+        plan, (end, width) = self.plan, total.shape
+        steps = plan.span // plan.block
+        inside = part[:, : plan.span].view(piece.count, steps, plan.block, width)
+        joined = part.new_zeros(piece.count + steps - 1, plan.block, width)
         for step in range(steps):
             joined[step : step + piece.count] += inside[:, step]
-        low, high = max(0, piece.low), max(0, min(self.keys, piece.high))
+        low, high = max(0, piece.low), max(0, min(end, piece.high))
         if high > low:
-            own[low:high] += joined.view(-1, width)[low - piece.low : high - piece.low]
+            total[low:high] += joined.view(-1, width)[low - piece.low : high - piece.low]
         numbers = self._further(piece)
-        if numbers is not None:
-            places = (
-                numbers.clamp(min=0)[..., None] * block + torch.arange(block, device=part.device)
-            ).flatten()
-            rows = part[:, plan.span :].reshape(-1, width)
-            # A block that is not there has weights of zero, and so has the padding of the last one.
-            own.index_add_(0, places.clamp(max=self.keys - 1), rows)
+        if numbers is not None:  # a block that is not there has weights of zero
+            rows = part[:, plan.span :].reshape(-1, plan.block * width)
+            total.view(-1, plan.block * width).index_add_(0, numbers.clamp(min=0).flatten(), rows)
 
 
 def _edges(plan: Plan) -> list[slice]:
@@ -191,43 +199,49 @@ class _Blocks(torch.autograd.Function):
         rows, heads, queries, _ = q.shape
         ctx.save_for_backward(q, k, v)
         ctx.real, ctx.plan, ctx.cut = real, plan, round(dropout * 256)
-        ctx.seed = int(torch.randint(2**62, ())) if ctx.cut else 0
+        ctx.seed = int(torch.randint(2**60, ())) if ctx.cut else 0
         out = v.new_empty(rows, queries, heads, v.shape[-1]).transpose(1, 2)
         walk = _Walk(q, k, real, plan)
         with torch.autocast(q.device.type, enabled=False):
-            for number, piece in enumerate(walk):
-                weights = walk.weights(walk.queries_of(q, piece), walk.keys_of(k, piece), piece)
-                _drop(weights, ctx.cut, ctx.seed + number)
-                part = torch.bmm(weights.to(v.dtype), walk.keys_of(v, piece)).flatten(0, 1)
-                start = piece.first * plan.block
-                out[piece.row, piece.head, start : start + part.shape[0]] = part[: queries - start]
+            for row, head in walk.heads():
+                keys, values = walk.own(k, row, head), walk.own(v, row, head)
+                for piece in walk.pieces(row, head):
+                    weights = walk.weights(walk.queries_of(q, piece), walk.keys_of(keys, piece), piece)
+                    _drop(weights, ctx.cut, (ctx.seed, piece))
+                    part = torch.bmm(weights.to(v.dtype), walk.keys_of(values, piece)).flatten(0, 1)
+                    walk.put(out, part, piece)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v = ctx.saved_tensors
-        grad, plan, queries = grads[0].to(v.dtype), ctx.plan, q.shape[-2]
-        walk = _Walk(q, k, ctx.real, plan)
-        grad_q, grad_k, grad_v = (torch.zeros_like(x.transpose(1, 2)).transpose(1, 2) for x in (q, k, v))
-        for number, piece in enumerate(walk):
-            mine, keys, values = walk.queries_of(q, piece), walk.keys_of(k, piece), walk.keys_of(v, piece)
-            wanted = walk.queries_of(grad, piece)
-            weights = walk.weights(mine, keys, piece)
-            towards = torch.bmm(wanted, values.transpose(1, 2)).to(weights.dtype)
-            kept = _drop(weights.clone(), ctx.cut, ctx.seed + number) if ctx.cut else weights
-            _drop(towards, ctx.cut, ctx.seed + number)
-            walk.add_keys(grad_v, torch.bmm(kept.to(v.dtype).transpose(1, 2), wanted), piece)
-            scores = torch._softmax_backward_data(towards, weights, -1, weights.dtype).to(q.dtype)
-            walk.add_keys(grad_k, torch.bmm(scores.transpose(1, 2), mine), piece)
-            part, start = torch.bmm(scores, keys).flatten(0, 1), piece.first * plan.block
-            grad_q[piece.row, piece.head, start : start + part.shape[0]] = part[: queries - start]
+        walk, grad = _Walk(q, k, ctx.real, ctx.plan), grads[0].to(v.dtype)
+        grad_q, grad_k, grad_v = (torch.empty_like(x.transpose(1, 2)).transpose(1, 2) for x in (q, k, v))
+        for row, head in walk.heads():
+            own = walk.own(k, row, head), walk.own(v, row, head)
+            totals = torch.zeros_like(own[0]), torch.zeros_like(own[1])
+            for piece in walk.pieces(row, head):
+                mine, wanted = walk.queries_of(q, piece), walk.queries_of(grad, piece)
+                keys, values = (walk.keys_of(x, piece) for x in own)
+                weights = walk.weights(mine, keys, piece)
+                towards = torch.bmm(wanted, values.transpose(1, 2)).to(weights.dtype)
+                kept = _drop(weights.clone(), ctx.cut, (ctx.seed, piece)) if ctx.cut else weights
+                _drop(towards, ctx.cut, (ctx.seed, piece))
+                walk.add_keys(totals[1], torch.bmm(kept.to(v.dtype).transpose(1, 2), wanted), piece)
+                scores = torch._softmax_backward_data(towards, weights, -1, weights.dtype).to(q.dtype)
+                walk.add_keys(totals[0], torch.bmm(scores.transpose(1, 2), mine), piece)
+                walk.put(grad_q, torch.bmm(scores, keys).flatten(0, 1), piece)
+            for total, gradient in zip(totals, (grad_k, grad_v), strict=True):
+                gradient[row, head] = total[: walk.keys]
         return grad_q, grad_k, grad_v, None, None, None
 
 
-def _drop(weights: Tensor, cut: int, seed: int) -> Tensor:
-    """The weights, in place, with an element zeroed with probability cut/256: the same ones for a seed."""
+def _drop(weights: Tensor, cut: int, mark: tuple[int, _Piece]) -> Tensor:
+    """The weights, in place, with an element zeroed with probability cut/256: the same ones for a mark."""
     if cut:
-        generator = torch.Generator().manual_seed(seed)
+        seed, piece = mark
+        place = (piece.row * 65537 + piece.head) * 2**24 + piece.first
+        generator = torch.Generator().manual_seed(seed + place)
         weights.mul_(draw(weights, cut, generator)).mul_(256 / (256 - cut))
     return weights
 
@@ -249,8 +263,10 @@ def show_blocks(q: Tensor, k: Tensor, *, real: Tensor | None, plan: Plan) -> tup
     walk = _Walk(q, k, real, plan)
     blocks = -(-q.shape[-2] // plan.block)
     values: list[Tensor] = []
-    for piece in walk:
-        values.append(walk.weights(walk.queries_of(q, piece), walk.keys_of(k, piece), piece))
+    for row, head in walk.heads():
+        keys = walk.own(k, row, head)
+        for piece in walk.pieces(row, head):
+            values.append(walk.weights(walk.queries_of(q, piece), walk.keys_of(keys, piece), piece))
     together = torch.cat(values).view(*q.shape[:2], blocks * plan.block, -1)
     starts = plan.shift - plan.left + torch.arange(blocks, device=q.device)[:, None] * plan.block
     places = (starts + torch.arange(plan.span, device=q.device)).expand(*q.shape[:2], -1, -1)
