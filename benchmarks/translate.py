@@ -1,0 +1,262 @@
+"""Translation speed, latency, loading and memory against CTranslate2 and transformers, with the same weights.
+
+`small` is a trained folder. `base` (6+6 layers, d 512) is grown from it without changing what it says: every
+vector stands twice, every product is halved, the layers that are more add nothing; so its outputs have natural
+lengths. Every measurement is a process of its own, the ways take turns, medians count. CTranslate2 runs with
+two threads on one batch and with one thread on each of two batches; the better one counts.
+
+    python benchmarks/translate.py MODEL ../shared/data/multi30k --rounds 5
+"""
+
+import argparse
+import gzip
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from report import write_report
+
+from regard.attention.absolute import sinusoids
+from regard.config import merge
+from regard.interop import ctranslate2 as to_ctranslate2
+from regard.interop import huggingface as to_huggingface
+from regard.models import build, folder
+from regard.text.tokenizer import Tokenizer
+
+THREADS = 2
+LARGE = (64, 128, 256)  # of these the best counts as "best"
+OURS = ("regard int8", "regard fp32")
+PEERS = ("ctranslate2 int8 1x2", "ctranslate2 int8 2x1", "ctranslate2 float32 1x2", "ctranslate2 float32 2x1")
+TRANSFORMERS = "transformers"
+TWELVE = "A man in an orange hat is staring at something far away ."
+Run = Callable[[list[str]], list[str]]
+
+
+def grow(loaded: folder.Loaded) -> folder.Loaded:
+    """A model of the shape `base` that says what `loaded`, a pre-norm one of the shape `small`, says."""
+    old, before = loaded.model.state_dict(), loaded.config.model
+    shape = {"d_model": 2 * before.d_model, "n_heads": 2 * before.n_heads, "d_ff": 2 * before.d_ff}
+    shape |= {"encoder_layers": 6, "decoder_layers": 6}
+    overrides = {f"model.{name}": value for name, value in shape.items()}
+    length = loaded.config.positions.max_length
+    config = merge(loaded.config, overrides | {"positions.kind": "learned", "positions.max_length": length})
+    model = build(config).eval()
+    places = sinusoids(length, before.d_model)
+    with torch.no_grad():
+        for name, tensor in model.state_dict().items():
+            if name.endswith("positions.table"):
+                tensor.copy_(torch.cat([places, places], 1))
+            elif name in old:
+                tensor.copy_(_twice(name, old[name]))
+            elif name.split(".")[-2] in ("out", "outer"):
+                tensor.zero_()
+    return folder.Loaded(config, model, loaded.tokenizer)
+
+
+def _twice(name: str, tensor: torch.Tensor) -> torch.Tensor:
+    """What a tensor becomes when every vector stands twice."""
+    if name == "embedding.weight":  # √D grows by √2, and the output product by 2
+        return torch.cat([tensor, tensor], 1) * 0.5**0.5
+    if name.startswith("decoder_norm"):
+        return torch.cat([tensor, tensor]) * 0.5**0.5
+    if "key_value" in name:
+        return torch.cat([_twice("", half) for half in tensor.chunk(2)])
+    both = torch.cat([tensor, tensor])
+    return torch.cat([both, both], 1) / 2 if tensor.dim() == 2 else both
+
+
+def prepare(model: Path, work: Path) -> None:
+    """Both shapes as folders of ours, of CTranslate2 and, where it goes, of transformers."""
+    small = folder.load(model)
+    for shape, loaded in (("small", small), ("base", grow(small))):
+        for way, write in (("ctranslate2", to_ctranslate2.write), ("transformers", to_huggingface.write)):
+            out = work / f"{shape}-{way}"
+            out.mkdir(parents=True, exist_ok=True)
+            write(loaded, out)
+        folder.save(
+            work / shape, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card=""
+        )
+
+
+# One process -------------------------------------------------------------------------------------
+
+
+def regard_run(place: Path, way: str, beam: int, batch: int) -> Run:
+    """Ours, as `regard.load` gives it."""
+    from regard.engine.load import load
+
+    torch.set_num_threads(THREADS)
+    translator = load(place, precision=way.split()[1], engine="native")
+    return lambda lines: translator.translate(lines, beam=beam, batch_size=batch, length_penalty=1.0)
+
+
+def ctranslate2_run(place: Path, way: str, beam: int, batch: int) -> Run:
+    """The peer with our tokenizer around it, which is the faster of the two."""
+    import ctranslate2
+
+    _, kind, split = way.split()
+    inter, intra = map(int, split.split("x"))
+    folder_of_its = place.with_name(f"{place.name}-ctranslate2")
+    tokenizer = Tokenizer.from_json((place / "tokenizer.json").read_text(encoding="utf-8"))
+    numbers = {tokenizer.token(i): i for i in range(tokenizer.vocab_size)}
+    peer = ctranslate2.Translator(
+        str(folder_of_its), compute_type=kind, inter_threads=inter, intra_threads=intra
+    )
+    options = {"beam_size": beam, "max_decoding_length": 256, "max_batch_size": batch}
+
+    def run(lines: list[str]) -> list[str]:
+        end = [tokenizer.token(tokenizer.end_id)] if not _adds_end(folder_of_its) else []
+        sources = [[*map(tokenizer.token, ids), *end] for ids in tokenizer.encode_batch(lines)]
+        groups = [[each] for each in sources] if batch == 1 else [sources]
+        found = [one for group in groups for one in peer.translate_batch(group, **options)]
+        return tokenizer.decode_batch([numbers[token] for token in one.hypotheses[0]] for one in found)
+
+    return run
+
+
+def _adds_end(place: Path) -> bool:
+    return bool(json.loads((place / "config.json").read_text(encoding="utf-8")).get("add_source_eos"))
+
+
+def transformers_run(place: Path, way: str, beam: int, batch: int) -> Run:
+    """`generate` on sentences sorted by length, in fp32."""
+    import transformers
+
+    torch.set_num_threads(THREADS)
+    source = str(place.with_name(f"{place.name}-transformers"))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(source).eval()
+
+    def run(lines: list[str]) -> list[str]:
+        order = sorted(range(len(lines)), key=lambda i: len(lines[i]))
+        found = [""] * len(lines)
+        for start in range(0, len(order), batch):
+            chosen = order[start : start + batch]
+            inputs = tokenizer([lines[i] for i in chosen], return_tensors="pt", padding=True)
+            with torch.inference_mode():
+                ids = model.generate(**inputs, num_beams=beam, max_new_tokens=256)
+            for i, text in zip(chosen, tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
+                found[i] = text
+        return found
+
+    return run
+
+
+def measure(place: Path, way: str, beam: int, batch: int, lines: list[str]) -> dict[str, float]:
+    """Seconds of loading to the first translation, of all lines, of one sentence; peak memory in MB."""
+    makers = {"regard": regard_run, "ctranslate2": ctranslate2_run, "transformers": transformers_run}
+    began = time.perf_counter()
+    run = makers[way.split()[0]](place, way, beam, batch)
+    run(lines[:1])
+    loaded = time.perf_counter()
+    run(lines[:64])
+    middle = time.perf_counter()
+    run(lines)
+    ended = time.perf_counter()
+    latency = [_seconds(lambda: run([TWELVE])) for _ in range(21)]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {
+        "load": loaded - began,
+        "all": ended - middle,
+        "one": statistics.median(latency),
+        "memory": memory,
+    }
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+# All of them -------------------------------------------------------------------------------------
+
+
+def child(arguments: argparse.Namespace, shape: str, way: str, beam: int, batch: int) -> dict[str, float]:
+    """One measurement in a process of its own."""
+    case = json.dumps([shape, way, beam, batch])
+    words = [sys.executable, __file__, str(arguments.model), str(arguments.data), "--case", case]
+    words += ["--work", str(arguments.work), "--sentences", str(arguments.sentences)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{case}: {done.stderr}")
+    print(case, done.stdout.strip().splitlines()[-1], file=sys.stderr, flush=True)
+    found: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def medians(
+    arguments: argparse.Namespace, cases: list[tuple[str, str, int, int]]
+) -> dict[tuple[str, str, int, int], dict[str, float]]:
+    """Every case once a round, in turn."""
+    rounds = [{case: child(arguments, *case) for case in cases} for _ in range(arguments.rounds)]
+    return {
+        case: {name: statistics.median(each[case][name] for each in rounds) for name in rounds[0][case]}
+        for case in cases
+    }
+
+
+def compare(arguments: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
+    """The rows of the table, and what else was measured in sentences."""
+    rows, notes = [], []
+    for shape in arguments.shapes:
+        for beam in (1, 5):
+            sizes = {"1": (1,), "32": (32,), "best": LARGE}
+            cases = [(shape, way, beam, n) for size in sizes.values() for n in size for way in OURS + PEERS]
+            found = medians(arguments, cases)
+            for name, choices in sizes.items():
+                best = {way: min(found[shape, way, beam, n]["all"] for n in choices) for way in OURS + PEERS}
+                peer = min(best[way] for way in PEERS)
+                row = [*(f"{best[way]:.2f}" for way in OURS + PEERS), f"{peer / best[OURS[0]]:.2f}"]
+                rows.append([shape, str(beam), name, *row])
+            one = {way: found[shape, way, beam, 1] for way in OURS + PEERS}
+            notes += [_sentence(shape, beam, way, each) for way, each in one.items()]
+        slow = medians(arguments, [(shape, TRANSFORMERS, 5, 32), (shape, OURS[0], 5, 32)])
+        notes += [_sentence(shape, 5, case[1], each, batch=32) for case, each in slow.items()]
+    return rows, notes
+
+
+def _sentence(shape: str, beam: int, way: str, found: dict[str, float], batch: int = 1) -> str:
+    return (
+        f"- {shape}, beam {beam}, batch {batch}, {way}: all sentences {found['all']:.2f} s, one of 12 words "
+        f"{1000 * found['one']:.2f} ms, loading to the first translation {found['load']:.2f} s, "
+        f"peak memory {found['memory']:.0f} MB"
+    )
+
+
+def read(data: Path) -> list[str]:
+    """The English side of the test set."""
+    with gzip.open(data / "test_2016_flickr.en.gz", "rt", encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", type=Path, help="a trained pre-norm folder of the shape small")
+    parser.add_argument("data", type=Path, help="the folder of Multi30k")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=1000, help="80 at batch 1")
+    parser.add_argument("--shapes", nargs="+", default=["small", "base"])
+    parser.add_argument("--work", type=Path, default=Path("runs/translate-speed"))
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        shape, way, beam, batch = json.loads(arguments.case)
+        lines = read(arguments.data)[: 80 if batch == 1 else arguments.sentences]
+        print(json.dumps(measure(arguments.work / shape, way, beam, batch, lines)))
+        return
+    prepare(arguments.model, arguments.work)
+    rows, notes = compare(arguments)
+    header = ["model", "beam", "batch", *(f"{way}, s" for way in OURS + PEERS), "ratio"]
+    text = "Seconds for all sentences, text to text. Ratio: the best of CTranslate2 over regard int8.\n\n"
+    write_report("translate", "Translation speed", header, rows, text + "\n".join(notes))
+
+
+if __name__ == "__main__":
+    main()
