@@ -1,7 +1,7 @@
 """Translation speed, latency, loading and memory against CTranslate2 and transformers, with the same weights.
 
 `small` is a trained folder. `base` (6+6 layers, d 512) is grown from it without changing what it says: every
-vector stands twice, every product is halved, the layers that are more add nothing; so its outputs have natural
+vector stands twice, every product is halved, the layers that are more add nothing; its outputs have natural
 lengths. Every measurement is a process of its own, the ways take turns, medians count. CTranslate2 runs with
 two threads on one batch and with one thread on each of two batches; the better one counts.
 
