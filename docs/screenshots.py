@@ -1,13 +1,19 @@
-"""The screenshots of README: the page of `regard look` in a real browser, one head, and the walk through it.
+"""The screenshots of README and docs in a real browser: the page of a server, and the file of `regard look`.
 
 python docs/screenshots.py runs/multi30k "Two dogs run through the snow." docs/images
 
-It needs Debian's Chromium and Playwright (`pip install 'regard[dev]'`).
+It starts `regard serve` with the model and types the sentence. It needs Debian's Chromium and Playwright
+(`pip install 'regard[dev]'`).
 """
 
 import argparse
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,39 +21,83 @@ from playwright.sync_api import sync_playwright
 
 import regard
 
-SIZE = {"width": 1120, "height": 820}
+SIZE = {"width": 1120, "height": 840}
+PHONE = {"width": 390, "height": 844}
+FADED = 500  # ms until every colour stands
 
 
-def shoot(page: Any, images: Path) -> None:
-    """Three pictures: links of one word, one head opened, the walk."""
-    page.locator(".links .queries button").nth(4).hover()
-    page.wait_for_timeout(250)  # colours fade in
-    page.screenshot(path=images / "look.png", clip={"x": 0, "y": 0, **SIZE})
-    page.mouse.move(1, 1)
+@contextmanager
+def served(model: str) -> Iterator[str]:
+    """The address of a server with this model, ready."""
+    words = [sys.executable, "-m", "regard", "serve", "--port", "0", "-m", model]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            found = (re.search(r"http://\S+:\d+", line) for line in process.stderr)
+            yield next(match[0] for match in found if match)
+        finally:
+            process.terminate()
+
+
+def opened(browser: Any, address: str, text: str, **options: Any) -> Any:
+    """The page with the text translated and looked into; it waits for a server that is still loading."""
+    page = browser.new_page(**({"viewport": SIZE, "device_scale_factor": 1.5} | options))
+    page.goto(address)
+    page.locator("textarea").fill(text)
+    page.locator(".links .queries button").first.wait_for(timeout=120_000)
+    return page
+
+
+def point(page: Any, at: int) -> None:
+    """Point at a word of the translation."""
+    page.locator(".said").nth(at).hover()
+    page.wait_for_timeout(FADED)
+
+
+def shoot_file(browser: Any, model: str, text: str, images: Path) -> None:
+    """The links of one word in the file of `regard look`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "look.html"
+        regard.look(model.rpartition("=")[2], text).save(path)
+        page = browser.new_page(viewport=SIZE, device_scale_factor=1.5)
+        page.goto(path.as_uri())
+        page.locator(".links .queries button").nth(4).hover()
+        page.wait_for_timeout(FADED)
+        page.screenshot(path=images / "look.png")
+
+
+def shoot(browser: Any, address: str, text: str, images: Path) -> None:
+    """The page in light and dark, one head, the walk, the curve, and the page on a phone."""
+    for name, scheme in (("page", "light"), ("page-dark", "dark")):
+        page = opened(browser, address, text, color_scheme=scheme)
+        point(page, 4)
+        page.screenshot(path=images / f"{name}.png")
+    page = opened(browser, address, text)
     page.locator('.grid [data-head="1"]').nth(1).click()
     page.locator(".links .queries button").nth(4).click()
     page.mouse.move(1, 1)
-    page.wait_for_timeout(250)
+    page.wait_for_timeout(FADED)
     page.locator(".pair").screenshot(path=images / "head.png")
     page.locator(".card.path").screenshot(path=images / "walk.png")
+    page.locator("[data-value=model]").click()
+    page.wait_for_timeout(FADED)
+    page.locator(".model-panel section").nth(1).screenshot(path=images / "learned.png")
+    page = opened(browser, address, text, viewport=PHONE, is_mobile=True, has_touch=True)
+    point(page, 4)
+    page.screenshot(path=images / "phone.png")
 
 
 def main() -> None:
     """Write the pictures of one sentence."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", type=Path)
+    parser.add_argument("model", help="a model folder, or en-de=FOLDER")
     parser.add_argument("text")
     parser.add_argument("images", type=Path)
-    parser.add_argument("--dark", action="store_true")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        path = Path(folder) / "look.html"
-        regard.look(given.model, given.text).save(path)
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
-        scheme = "dark" if given.dark else "light"
-        page = browser.new_page(viewport=SIZE, color_scheme=scheme, device_scale_factor=1.5)
-        page.goto(path.as_uri())
-        shoot(page, given.images)
+    with served(given.model) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        shoot_file(browser, given.model, given.text, given.images)
+        shoot(browser, address, given.text, given.images)
         browser.close()
 
 

@@ -29,6 +29,7 @@ from regard.serving.limits import Refusal
 from regard.serving.service import READY, Asked, Service
 
 PAGE = Path(__file__).parent / "page"
+LOOK = Path(__file__).parent.parent / "look" / "page"  # modules that the page shares with `regard look`
 GONE = 499  # nobody is there to read it; nginx's number
 _ERRORS = {400: "wrong", 403: "no key", 408: "too slow", 413: "too large", 429: "busy", 503: "not ready"}
 _FAILURES: dict[int | str, dict[str, Any]] = {
@@ -191,6 +192,7 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
         lifespan=lifespan,
     )
     _add_routes(app, Routes(service))
+    app.mount("/look", StaticFiles(directory=LOOK), name="look")
     app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _http_fault)

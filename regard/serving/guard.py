@@ -111,8 +111,8 @@ class _Passage:
         kind = dict(message.get("headers", ())).get(b"content-type", b"")
         data = kind.startswith((b"application/json", b"text/event-stream", b"text/plain"))
         found = [*_ALWAYS, (b"content-security-policy", (_DATA_POLICY if data else _PAGE_POLICY).encode())]
-        if data:
-            found.append((b"cache-control", b"no-store"))
+        # The files of the page belong together: each is asked for again, and mostly answered with 304.
+        found.append((b"cache-control", b"no-store" if data else b"no-cache"))
         if self._unread:
             found.append((b"connection", b"close"))
         return found

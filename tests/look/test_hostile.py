@@ -4,54 +4,10 @@ import dataclasses
 import json
 
 import pytest
+from hostile import HOSTILE
 
 from regard.look.look import Look, Origin
 from regard.look.words import Side, Word
-
-RUN = ("alert(1)", "alarm(1)", "window.alarm('ran')", "top.alarm(2)", "document.title='ran'")
-SHAPES = (
-    "<script>{}</script>",
-    "</script><script>{}</script>",
-    "<ScRiPt>{}</sCrIpT>",
-    "<img src=x onerror={}>",
-    '<img src="x" onerror="{}">',
-    "<svg onload={}>",
-    "<svg><script>{}</script></svg>",
-    "<svg><animate onbegin={} attributeName=x dur=1s>",
-    "<body onload={}>",
-    "<iframe srcdoc='<script>parent.{}</script>'>",
-    '"><script>{}</script>',
-    "'><script>{}</script>",
-    '" onmouseover="{}" x="',
-    "' onfocus='{}' autofocus x='",
-    "` onclick={} `",
-    "javascript:{}",
-    "<a href=javascript:{}>x</a>",
-    "<math><mtext></mtext><script>{}</script></math>",
-    "--><script>{}</script><!--",
-    "]]><script>{}</script><![CDATA[",
-    "</title><script>{}</script>",
-    "</style><script>{}</script>",
-    "</textarea><script>{}</script>",
-    "</noscript><script>{}</script>",
-    "\u2028{}//",
-    "\u2029{}//",
-    "\u202e<script>{}</script>\u202c",
-    "\\u003cscript\\u003e{}\\u003c/script\\u003e",
-    "&lt;script&gt;{}&lt;/script&gt;",
-    "&#60;script&#62;{}&#60;/script&#62;",
-    "\x00<script>{}</script>",
-    "\ufeff<script>{}</script>",
-    "${{{}}}",
-    "{{{{{}}}}}",
-    "'-{}-'",
-    '";{};"',
-    '\\";{}//',
-    "<style>@import 'x';</style><style onload={}>",
-    "<details open ontoggle={}>",
-    "<input autofocus onfocus={}>",
-)
-HOSTILE = [shape.format(run) for run in RUN for shape in SHAPES]
 
 
 def hostile(seen: Look, texts: list[str]) -> Look:

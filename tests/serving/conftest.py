@@ -1,4 +1,4 @@
-"""A real server process with the small model, and a client that says what came back."""
+"""A real server process with the small model, a client that says what came back, the page in a browser."""
 
 import contextlib
 import http.client
@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from browser import Opened
 from command import command, environment
 
 
@@ -119,3 +120,65 @@ def server(model: Path, start: Start) -> Iterator[Running]:
         yield server
         assert server.process.poll() is None, "the server has ended"
     assert "Traceback" not in "".join(server.said)
+
+
+# The page in a browser -------------------------------------------------------------------------------
+
+
+class Shown(Opened):
+    """The page of a server, opened."""
+
+    def __init__(self, page: Any, server: Running) -> None:
+        super().__init__(page)
+        self.server = server
+
+    def said(self, *, unlike: str = "") -> str:
+        """The translation, when it is there with all its words, and another one than before."""
+        self.page.wait_for_function(
+            """(old) => { const sheet = document.querySelector(".answer");
+                return sheet?.querySelector(".said") && sheet.textContent !== old
+                    && !document.querySelector("[data-busy]"); }""",
+            arg=unlike,
+        )
+        return str(self.page.locator(".answer").text_content())
+
+    def inside(self) -> Any:
+        """The panel with what the heads looked at."""
+        self.page.locator(".inside .links .queries button").first.wait_for()
+        return self.page.locator(".inside")
+
+    def calm(self) -> None:
+        """Nothing failed, nothing ran that is not ours, nothing was asked of anybody but the server."""
+        assert self.alarms == []
+        assert self.errors == []
+        assert {url.split("/", 3)[2] for url in self.requests} == {f"{self.server.host}:{self.server.port}"}
+
+
+@pytest.fixture(scope="module")
+def site(model: Path, start: Start) -> Iterator[Running]:
+    """A server of two pairs of languages."""
+    with start("-m", f"en-de={model}", "-m", f"de-en={model}") as server:
+        yield server
+
+
+@pytest.fixture
+def visit(browser: Any, site: Running) -> Iterator[Callable[..., Shown]]:
+    """`visit(text, **options of a browser's page)`: the page with this text; `before(page)` prepares it."""
+    contexts = []
+
+    def go(text: str = "", *, before: Any = None, server: Running = site, **options: Any) -> Shown:
+        context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
+        context.set_default_timeout(20_000)
+        contexts.append(context)
+        shown = Shown(context.new_page(), server)
+        if before:
+            before(shown.page)
+        shown.page.goto(f"{server.url}/#{urlencode({'source': 'en', 'target': 'de', 'q': text})}")
+        shown.page.locator(".answer").wait_for()
+        if text:
+            shown.said()
+        return shown
+
+    yield go
+    for context in contexts:
+        context.close()

@@ -1,0 +1,95 @@
+// What the page asks of its server. A refusal becomes a `Trouble`: one line for a person, and whether waiting helps.
+import { forget, recall, remember } from "./memory.js";
+
+const KEY = "regard-key";
+const BUSY = { 429: "The server is busy.", 503: "The server is not ready yet." };
+
+export class Trouble extends Error {
+  constructor(message, { status = 0, wait = null } = {}) {
+    super(message);
+    Object.assign(this, { status, wait });
+  }
+}
+
+export function setKey(key) {
+  if (key) remember(KEY, key);
+  else forget(KEY);
+}
+
+async function send(path, fields, signal) {
+  const key = recall(KEY), headers = {};
+  if (fields) headers["Content-Type"] = "application/json";
+  if (key) headers.Authorization = `Bearer ${key}`;
+  const response = await reached(fetch(path, { method: fields ? "POST" : "GET", headers, body: fields ? JSON.stringify(fields) : undefined, signal }));
+  if (response.ok) return response;
+  const said = await response.json().catch(() => ({}));
+  const wait = response.status in BUSY ? Number(response.headers.get("Retry-After")) || 2 : null;
+  throw new Trouble(BUSY[response.status] ?? String(said.error ?? `The server answered ${response.status}.`), { status: response.status, wait });
+}
+
+/* What was on its way, or a Trouble where the way is broken. */
+async function reached(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Trouble("The server cannot be reached.", { wait: 3 });
+  }
+}
+
+export async function get(path, signal) {
+  return reached((await send(path, null, signal)).json());
+}
+
+export async function post(path, fields, signal) {
+  return reached((await send(path, fields, signal)).json());
+}
+
+/* A translation as it comes: [name, value] of each event, the last of them ["done", everything]. */
+export async function* translation(fields, signal) {
+  const response = await send("translate", { ...fields, stream: true }, signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let held = "";
+  for (;;) {
+    const { done, value } = await reached(reader.read());
+    if (done) throw new Trouble("The answer broke off.", { wait: 3 });
+    const blocks = (held + value).split("\n\n");
+    held = blocks.pop();
+    for (const [name, tree] of blocks.map(eventOf)) {
+      if (name === "error") throw new Trouble(String(tree.error), { wait: 10 });
+      yield [name, tree];
+      if (name === "done") return;
+    }
+  }
+}
+
+function eventOf(block) {
+  const lines = block.split("\n");
+  const field = (name) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+  return [field("event") ?? "data", JSON.parse(field("data"))];
+}
+
+/* `work(signal)` for the newest wish only: older ones are given up, and where waiting helps it is tried again. */
+export function newest(work, { delay = 0, trouble }) {
+  let timer = 0, under = null, failed = 0;
+  function wish(wait = delay) {
+    clearTimeout(timer);
+    under?.abort();
+    timer = setTimeout(run, wait);
+  }
+  async function run() {
+    const mine = (under = new AbortController());
+    try {
+      await work(mine.signal);
+      failed = 0;
+      trouble(null);
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      if (!(error instanceof Trouble)) throw error;
+      const wait = error.wait && Math.min(30, error.wait * 2 ** failed++);
+      if (wait) timer = setTimeout(run, wait * 1000);
+      trouble(error, () => wish(0));
+    }
+  }
+  return wish;
+}
