@@ -48,7 +48,7 @@ class Muon(torch.optim.Optimizer):
         weight_decay: float = 0.0,
     ):
         defaults = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "cut": 1}
-        super().__init__(list(params), defaults)
+        super().__init__(params, defaults)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
