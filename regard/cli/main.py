@@ -16,7 +16,21 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from regard import __version__
-from regard.cli import check, compare, demo, evaluate, export, import_, look, serve, show, train, translate
+from regard.cli import (
+    check,
+    compare,
+    demo,
+    distill,
+    evaluate,
+    export,
+    import_,
+    look,
+    serve,
+    shortlist,
+    show,
+    train,
+    translate,
+)
 from regard.cli.console import steady_streams
 from regard.errors import RegardError
 
@@ -60,6 +74,8 @@ app.command()(serve.serve)
 app.command()(show.show)
 app.command("import")(import_.import_)
 app.command()(export.export)
+app.command()(shortlist.shortlist)
+app.command(cls=train.TrainCommand)(distill.distill)
 
 
 def _print_version(wanted: bool) -> None:

@@ -136,6 +136,15 @@ def open_store(corpus: Corpus, tokenizer: Encoder, data_config: DataConfig, fold
     return _map(folder, meta)
 
 
+def reopen_store(folder: Path) -> Store | None:
+    """The store that lies in `folder`, whatever it was made from; None if there is none that is whole."""
+    meta = _read_meta(folder)
+    if meta is None or meta.get("format") != _FORMAT:
+        return None
+    whole = _reusable(folder, str(meta.get("fingerprint")))
+    return None if whole is None else _map(folder, whole)
+
+
 def _fingerprint(corpus: Corpus, tokenizer: Encoder, rules: DataConfig) -> str:
     """One hash over everything that the content of a store depends on."""
     vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()

@@ -44,6 +44,7 @@ class Facts:
     machine: str = ""
     version: str = ""  # of Regard
     scores: Sequence[Measured] = ()
+    origin: str = ""  # where the data come from, if that is not what the files say
 
 
 def write_card(facts: Facts, *, folder: str = "DIR") -> str:
@@ -98,6 +99,8 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _data(facts: Facts) -> list[str]:
     lines = [f"files: {', '.join(code(name) for name in _names(facts.files))}"] if facts.files else []
+    if facts.origin:
+        lines.append(escape(facts.origin))
     if facts.pairs:
         kept = f", of which {facts.kept:,} were trained on" if facts.kept else ""
         lines.append(f"{facts.pairs:,} pairs of lines{kept}")

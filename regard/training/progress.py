@@ -56,6 +56,9 @@ class Silent:
     def stepped(self, state: State, progress: float, loss: float | None, speed: float | None) -> None:
         """A step is done; `loss` and `speed` are those since the last line of metrics."""
 
+    def advanced(self, seconds: float, progress: float, text: str) -> None:
+        """Some other work has come this far after so many seconds."""
+
     def __enter__(self) -> "Silent":
         return self
 
@@ -80,6 +83,11 @@ class Plain(Silent):
             self.next = state.seconds + PLAIN_EVERY
             self.said(f"{progress:4.0%}  {describe(state, progress, loss, speed)}")
 
+    def advanced(self, seconds: float, progress: float, text: str) -> None:
+        if seconds >= self.next:
+            self.next = seconds + PLAIN_EVERY
+            self.said(f"{progress:4.0%}  {text}")
+
 
 class Bar(Silent):
     """A bar that stays in its place, with messages above it."""
@@ -102,6 +110,9 @@ class Bar(Silent):
         if loss is not None:
             self.shown = loss, speed
         text = describe(state, progress, *self.shown)
+        self.bar.update(self.task, completed=progress, description=text, visible=True)
+
+    def advanced(self, seconds: float, progress: float, text: str) -> None:
         self.bar.update(self.task, completed=progress, description=text, visible=True)
 
     def __enter__(self) -> "Bar":

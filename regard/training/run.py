@@ -23,9 +23,10 @@ from regard.models.folder import Loaded
 from regard.models.folder import load as load_folder
 from regard.models.folder import save as save_folder
 from regard.text.languages import language_name
+from regard.text.tokenizer import Tokenizer
 from regard.training import prepare
 from regard.training.allocator import keep_freed_memory
-from regard.training.atomic import remove_parts
+from regard.training.atomic import remove_parts, write_text
 from regard.training.averaging import holding
 from regard.training.checkpoint import newest
 from regard.training.device import pick_device
@@ -50,6 +51,8 @@ class Options(TypedDict, total=False):
     device: str | None  # found by itself if not named
     quiet: bool
     prepared: str | Path | None  # a folder with a tokenizer and token stores of the same data, to share
+    tokenizer: Tokenizer | None  # to begin with, instead of one that is learned from the data
+    origin: str  # where the data come from, for the card
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class _Job:
     device: torch.device
     reporter: Silent
     clock: Clock
+    origin: str = ""
 
 
 def train(
@@ -118,7 +122,7 @@ def train(
     config = prepare.settle(preset, Path(file) if file else None, overrides, base.config if base else None)
     config = prepare.with_languages(config, corpora[0])
     prepare.check_parses(config, corpora)
-    wanted = describe(config, _fingerprints(corpora, start_from))
+    wanted = describe(config, _fingerprints(corpora, start_from, options.get("tokenizer")))
     keep_freed_memory()
     make(folder)
     with locked(folder), build_reporter(quiet=options.get("quiet", False)) as reporter:
@@ -130,7 +134,10 @@ def train(
             return Result(**(run.result | {"folder": folder}))
         if shared := options.get("prepared"):
             prepare.adopt(folder, Path(shared))
-        return _finish(_Job(folder, corpora, config, base, device, reporter, clock), run)
+        if (given := options.get("tokenizer")) is not None:
+            write_text(folder / "tokenizer.json", given.to_json())
+        origin = options.get("origin", "")
+        return _finish(_Job(folder, corpora, config, base, device, reporter, clock, origin), run)
 
 
 def _check_data(folder: Path, corpora: tuple[Corpus, Corpus | None], *, fresh: bool) -> None:
@@ -143,12 +150,16 @@ def _check_data(folder: Path, corpora: tuple[Corpus, Corpus | None], *, fresh: b
                 corpus.check_paths()
 
 
-def _fingerprints(corpora: tuple[Corpus, Corpus | None], start_from: str | Path | None) -> dict[str, str]:
+def _fingerprints(
+    corpora: tuple[Corpus, Corpus | None], start_from: str | Path | None, tokenizer: Tokenizer | None
+) -> dict[str, str]:
     names = ("training data", "validation data")
     prints = {name: c.fingerprint() for name, c in zip(names, corpora, strict=True) if c is not None}
     if start_from is not None:
         with (Path(start_from) / "model.safetensors").open("rb") as file:
             prints["model to train further"] = hashlib.file_digest(file, "sha256").hexdigest()
+    if tokenizer is not None:
+        prints["vocabulary"] = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
     return prints
 
 
@@ -219,6 +230,7 @@ def _card(job: _Job, config: Config, data: Data, trainer: Trainer, state: State)
         config,
         languages=_languages(config),
         files=[path.name for path in job.corpora[0].paths],
+        origin=job.origin,
         pairs=report.pairs,
         kept=len(data.feed.rows),
         source_tokens=report.src_tokens,

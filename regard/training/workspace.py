@@ -20,6 +20,7 @@ from regard.training.lock import LOCK
 
 CHECKPOINTS = "checkpoints"
 DATA = "data"  # the phrases of the demo lie here; never removed
+DISTILLED = "distilled"  # what a teacher wrote for the student in this folder; days of work, never removed
 _PHRASES = re.compile(r"(train|valid|test)\..+\.tsv")
 OURS = (
     "config.json",
@@ -30,6 +31,7 @@ OURS = (
     "metrics.jsonl",
     "tensorboard",
     "attention.html",  # of the demo
+    "shortlist.safetensors",
     CHECKPOINTS,
 )  # not the token store: it knows by itself whether it still fits
 # Settings that change no weight: a run may go on under other ones.
@@ -97,10 +99,11 @@ def make(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
-    if (folder / CHECKPOINTS / "run.json").is_file():
+    if any((folder / name / "run.json").is_file() for name in (CHECKPOINTS, DISTILLED)):
         return True
-    if names <= {LOCK, CHECKPOINTS, DATA}:  # empty, or stopped before the first file was whole
-        parts = all(path.name.endswith(TEMPORARY) for path in (folder / CHECKPOINTS).glob("*"))
+    if names <= {LOCK, CHECKPOINTS, DATA, DISTILLED}:  # empty, or stopped before the first file was whole
+        begun = [path for name in (CHECKPOINTS, DISTILLED) for path in (folder / name).glob("*")]
+        parts = all(path.name.endswith(TEMPORARY) for path in begun)
         return parts and all(_PHRASES.fullmatch(path.name) for path in (folder / DATA).glob("*"))
     try:
         tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
