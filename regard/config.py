@@ -326,6 +326,21 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.norm": "post",
     },
     "deep": {"model.encoder_layers": 6, "model.decoder_layers": 1},
+    "document": {  # long text in, short text out
+        "model.d_model": 128,
+        "model.encoder_layers": 2,
+        "model.decoder_layers": 2,
+        "model.d_ff": 512,
+        "attention.kind": "local",
+        "attention.window": 128,
+        "data.max_length": 16384,
+        "data.max_ratio": 16384.0,
+        "train.batch_tokens": 16384,
+        "decode.length_penalty": 1.0,
+        "decode.max_ratio": 0.0,
+        "decode.max_extra": 96,
+        "decode.max_source": 16384,
+    },
 }
 
 

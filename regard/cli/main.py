@@ -21,6 +21,7 @@ from regard.cli import (
     compare,
     demo,
     distill,
+    documents,
     evaluate,
     export,
     import_,
@@ -70,6 +71,7 @@ app.command()(evaluate.evaluate)
 app.command()(check.check)
 app.command(cls=compare.CompareCommand)(compare.compare)
 app.command()(look.look)
+app.command()(documents.documents)
 app.command()(serve.serve)
 app.command()(show.show)
 app.command("import")(import_.import_)

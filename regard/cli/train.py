@@ -101,7 +101,8 @@ class Options:
     preset: Annotated[
         str | None,
         typer.Option(
-            help="tiny, small, base (the paper's) or deep.", show_default="tiny; small from two hours on"
+            help="tiny, small, base (the paper's), deep or document.",
+            show_default="tiny; small from two hours on",
         ),
     ] = None
     config: Annotated[

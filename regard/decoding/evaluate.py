@@ -1,4 +1,4 @@
-"""How good a translator is: BLEU and chrF as sacreBLEU counts them, and how fast.
+"""How good a translator is: BLEU and chrF as sacreBLEU counts them, ROUGE where asked for, and how fast.
 
 The signature names everything that a score depends on, so that it can be compared (Post 2018).
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from regard.decoding.rouge import Rouge
+from regard.decoding.rouge import rouge as score_rouge
 from regard.decoding.translator import Translation, Translator
 from regard.errors import DataError
 from regard.text.normalise import normalise
@@ -27,6 +29,7 @@ class Scores:
     tokens_per_second: float  # written ones, the end counted
     exact: float  # share of lines equal to their reference, from 0 to 1
     chrf_signature: str = ""
+    rouge: Rouge | None = None
 
 
 def score(
@@ -36,14 +39,17 @@ def score(
     *,
     beam: int | None = None,
     batch_size: int = 32,
+    rouge: bool = False,
 ) -> Scores:
-    """Translate `sources` and compare with `references`, line by line."""
+    """Translate `sources` and compare with `references`, line by line; with ROUGE if it is wanted."""
     began = time.perf_counter()
     found = list(translator.stream(sources, beam=beam, batch_size=batch_size))
-    return compare(found, list(references), seconds=time.perf_counter() - began)
+    return compare(found, list(references), seconds=time.perf_counter() - began, rouge=rouge)
 
 
-def compare(found: list[Translation], references: list[str], *, seconds: float = 0.0) -> Scores:
+def compare(
+    found: list[Translation], references: list[str], *, seconds: float = 0.0, rouge: bool = False
+) -> Scores:
     """The scores of translations that took so many seconds."""
     if len(found) != len(references):
         raise DataError(f"there are {len(found)} sources and {len(references)} references; lines must match")
@@ -63,4 +69,5 @@ def compare(found: list[Translation], references: list[str], *, seconds: float =
         tokens_per_second=sum(each.tokens for each in found) / seconds if seconds > 0 else 0.0,
         exact=equal / len(texts),
         chrf_signature=str(chrf.get_signature()),
+        rouge=score_rouge(texts, references) if rouge else None,
     )
