@@ -64,6 +64,8 @@ class Watched(nn.Module):
 
     def __init__(self, model: Any, *, end: int, vectors: bool = False, keep: Keep | None = None) -> None:
         super().__init__()
+        # A new module trains; the search would put the model into that state when it is done.
+        self.training = getattr(model, "training", False)
         self.model, self.end, self.vectors = model, end, vectors
         self.keep: Keep = keep or (lambda name: True)
         self.src = torch.empty(0, 0, dtype=torch.long)  # (B, S)

@@ -24,6 +24,15 @@ def test_the_translation_is_the_translators_own(make):
     assert greedy.translation == translator.translate(["the man, a dog"], beam=1)[0]
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_the_model_is_left_as_it_was(make, training):
+    """In a server others use the same model: dropout that a look switched on would make them random."""
+    translator = make(1)
+    translator.model.train(training)
+    look(translator, "the man, a dog")
+    assert {module.training for module in translator.model.modules()} == {training}
+
+
 def test_every_layer_and_head_is_there_and_rows_sum_to_one(seen):
     assert [each.name for each in seen.maps] == [
         *("encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.1.self"),

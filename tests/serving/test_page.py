@@ -1,6 +1,6 @@
 """The page of a real server in a real browser: type, read, point, look inside, switch off, change words.
 
-The model turns small letters into capitals, so that what must come out is known.
+The model turns small letters into capitals, mostly; what must be shown is what the API says.
 """
 
 import json
@@ -18,15 +18,16 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 def test_type_and_the_translation_appears(visit, site):
     shown = visit()
     page = shown.page
-    assert page.locator(".notice:visible").count() == 0
+    assert page.locator(".desk + .notice:visible").count() == 0
     page.locator("textarea").press_sequentially("a b c", delay=5)
-    assert shown.said() == "A B C"
+    first, second = (site.translate(text)["translatedText"] for text in ("a b c", "a b c d"))
+    assert shown.said() == first != second
     page.locator("textarea").press_sequentially(" d", delay=5)
-    assert shown.said(unlike="A B C") == "A B C D"
+    assert shown.said(unlike=first) == second
     page.reload()  # the address holds the text
-    assert shown.said() == "A B C D"
+    assert shown.said() == second
     page.get_by_role("button", name="Clear").click()
-    page.wait_for_function("document.querySelector('.answer').textContent === ''")
+    page.wait_for_function("() => document.querySelector('.answer').textContent === ''")
     assert page.locator("textarea").evaluate("node => node === document.activeElement")
     shown.calm()
 
@@ -38,7 +39,7 @@ def test_line_breaks_stay_and_the_api_says_the_same(visit, site):
     assert found.count("\n") == 3
 
 
-def test_older_requests_are_given_up(visit):
+def test_older_requests_are_given_up(visit, site):
     failed, held = [], []
 
     def hold(route: Any) -> None:
@@ -52,9 +53,9 @@ def test_older_requests_are_given_up(visit):
     shown = visit(before=before)
     page = shown.page
     page.locator("textarea").fill("a")
-    page.wait_for_function("document.querySelector('[data-busy]')")
+    page.wait_for_function("() => document.querySelector('[data-busy]')")
     page.locator("textarea").fill("a b")
-    assert shown.said() == "A B"
+    assert shown.said() == site.translate("a b")["translatedText"]
     assert len(held) == 1
     assert [(json.loads(body)["q"], why) for body, why in failed] == [("a", "net::ERR_ABORTED")]
 
@@ -64,12 +65,12 @@ def test_pointing_at_a_word_shows_where_it_came_from_and_how_sure_it_is(visit, s
     page = shown.page
     words = site.translate("𝄞 a b c", words=True)["words"]
     assert page.locator(".said").all_text_contents() == [word["text"] for word in words]
-    at = next(i for i, word in enumerate(words) if word["from"] and word["from"][0]["text"] == "b")
+    at, source = next((i, word["from"][0]) for i, word in enumerate(words) if word["from"][0]["start"] > 1)
     page.locator(".said").nth(at).hover()
-    assert page.locator(".mirror mark").all_text_contents() == ["b"]
+    assert page.locator(".mirror mark").all_text_contents() == [source["text"]]
     assert page.locator(".threads path").count() == 1
     told = page.locator(".told").text_content()
-    assert f"“{words[at]['text']}” from “b”" in told
+    assert f"“{words[at]['text']}” from “{source['text']}”" in told
     assert f"{100 * words[at]['confidence']:.0f}% sure" in told
     page.mouse.move(2, 2)
     assert page.locator(".mirror mark").count() == 0
@@ -77,7 +78,9 @@ def test_pointing_at_a_word_shows_where_it_came_from_and_how_sure_it_is(visit, s
     doubt = page.locator(".said").evaluate_all(
         "all => all.map((node) => parseFloat(node.style.getPropertyValue('--doubt')))"
     )
-    assert doubt == [round(100 * max(0, (0.8 - word["confidence"]) / 0.8)) for word in words]
+    assert doubt == pytest.approx(
+        [100 * max(0, (0.8 - word["confidence"]) / 0.8) for word in words], abs=0.51
+    )
     shown.calm()
 
 
@@ -87,11 +90,11 @@ def test_words_are_reached_by_keyboard_and_from_the_text(visit):
     page.locator(".answer").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert page.locator(".said.aimed").text_content() == "B"
+    assert page.locator(".said.aimed").text_content() == page.locator(".said").nth(1).text_content()
     assert "sure" in page.locator(".told").text_content()
     page.locator("textarea").focus()
     page.keyboard.press("Home")
-    page.wait_for_function("document.querySelector('.said.aimed')?.textContent === 'A'")
+    page.wait_for_function("() => document.querySelector('.mirror mark')?.textContent === 'a'")
 
 
 def test_alternatives_take_the_place_of_the_first(visit, site):
@@ -101,51 +104,54 @@ def test_alternatives_take_the_place_of_the_first(visit, site):
     assert page.locator(".reading").all_text_contents() == others
     page.locator(".reading").first.click()
     assert page.locator(".answer").text_content() == others[0]
-    assert page.locator(".reading").first.text_content() == "A B C"
+    best = site.translate("a b c")["translatedText"]
+    assert page.locator(".reading").first.text_content() == best
     page.locator(".reading").first.click()
-    assert shown.said() == "A B C"
+    assert shown.said() == best
 
 
 def test_languages_are_chosen_and_swapped(visit, site):
     shown = visit("a b")
     page = shown.page
-    assert page.get_by_label("From").locator("option").all_text_contents() == [
+    assert page.get_by_label("From", exact=True).locator("option").all_text_contents() == [
         "Detect language",
         "German",
         "English",
     ]
     assert page.get_by_label("To", exact=True).input_value() == "de"
+    answer = shown.said()
     with page.expect_request("**/translate") as asked:
         page.get_by_label("Swap the languages").click()
     fields = asked.value.post_data_json
-    assert (fields["source"], fields["target"], fields["q"]) == ("de", "en", "A B")
-    assert page.locator("textarea").input_value() == "A B"
+    assert (fields["source"], fields["target"], fields["q"]) == ("de", "en", answer)
+    assert page.locator("textarea").input_value() == answer
     with page.expect_request("**/translate") as asked:
-        page.get_by_label("From").select_option("en")
+        page.get_by_label("From", exact=True).select_option("en")
     assert (asked.value.post_data_json["source"], asked.value.post_data_json["target"]) == ("en", "de")
     with page.expect_request("**/translate") as asked:
-        page.get_by_label("From").select_option("auto")
+        page.get_by_label("From", exact=True).select_option("auto")
     assert asked.value.post_data_json["source"] == "auto"
 
 
 def test_a_glossary_is_kept_to_and_remembered(visit, site):
     shown = visit("a b c")
     page = shown.page
+    first = shown.said()
     page.locator("[data-value=glossary]").click()
     page.get_by_role("button", name="Add a term").click()
     page.locator(".term").fill("b")
     page.locator(".wanted").fill("Bär")
-    assert shown.said(unlike="A B C") == "A Bär C"
+    assert "Bär" in (second := shown.said(unlike=first))
     page.locator(".said", has_text="Bär").hover()
     assert page.locator(".told").text_content() == "“Bär” from “b”, from your glossary"
     page.get_by_label("keep as it is").check()
-    assert shown.said(unlike="A Bär C") == "A b C"
+    assert "b" in (third := shown.said(unlike=second))
     assert page.locator(".wanted").is_disabled()
     page.reload()
-    assert shown.said() == "A b C"
+    assert shown.said() == third
     page.locator("[data-value=glossary]").click()
     page.get_by_label("Remove term 1").click()
-    assert shown.said(unlike="A b C") == "A B C"
+    assert shown.said(unlike=third) == first
     shown.calm()
 
 
@@ -186,14 +192,15 @@ def test_heads_switched_off_change_the_translation_at_once(visit, site):
             inside.locator(".silenced", has_text=str(sum(map(len, off.values())))).wait_for()
     fields = {"q": "a b c d", "source": "en", "target": "de", "heads_off": off}
     wanted = site.post("/attention", fields).tree["translation"]
-    assert wanted != "A B C D"
+    whole = site.translate("a b c d")["translatedText"]
+    assert wanted != whole
     page.wait_for_function(
         "(text) => document.querySelector('.target-text').textContent === text", arg=wanted
     )
     assert inside.locator(".target-text").is_visible()
-    assert inside.locator(".before bdi").text_content() == "A B C D"
+    assert inside.locator(".before bdi").text_content() == whole
     inside.get_by_role("button", name="Switch all on").click()
-    page.wait_for_function("document.querySelector('.target-text').textContent === 'A B C D'")
+    page.wait_for_function("(text) => document.querySelector('.target-text').textContent === text", arg=whole)
     assert inside.locator(".power[aria-pressed=false]").count() == 0
     shown.calm()
 
@@ -204,9 +211,9 @@ def test_one_of_several_sentences_is_looked_into(visit):
     inside = shown.inside()
     assert inside.locator(".links .keys button").first.text_content() == "a"
     page.get_by_label("Sentence").select_option(index=1)
-    page.wait_for_function("document.querySelector('.links .keys button').textContent === 'd'")
+    page.wait_for_function("() => document.querySelector('.links .keys button').textContent === 'd'")
     page.locator(".said", has_text="A").first.click()
-    page.wait_for_function("document.querySelector('.links .keys button').textContent === 'a'")
+    page.wait_for_function("() => document.querySelector('.links .keys button').textContent === 'a'")
 
 
 def test_the_model_tells_of_itself(visit, site, model):
@@ -230,7 +237,7 @@ def test_the_model_tells_of_itself(visit, site, model):
 
 
 @pytest.mark.parametrize("status", [429, 503, 0])
-def test_a_busy_server_is_asked_again(visit, status):
+def test_a_busy_server_is_asked_again(visit, site, status):
     """0: it cannot be reached."""
     refused = []
 
@@ -245,12 +252,12 @@ def test_a_busy_server_is_asked_again(visit, status):
     shown = visit(before=lambda page: page.route("**/translate", answer))
     page = shown.page
     page.locator("textarea").fill("a b")
-    page.locator(".notice").wait_for()
+    page.locator(".desk + .notice").wait_for()
     words = {429: "busy", 503: "not ready", 0: "cannot be reached"}
-    assert words[status] in page.locator(".notice").text_content()
+    assert words[status] in page.locator(".desk + .notice").text_content()
     page.get_by_role("button", name="Try now").click()
-    assert shown.said() == "A B"
-    page.locator(".notice").wait_for(state="hidden")
+    assert shown.said() == site.translate("a b")["translatedText"]
+    page.locator(".desk + .notice").wait_for(state="hidden")
 
 
 def test_what_cannot_be_done_is_said_once(visit):
@@ -262,24 +269,24 @@ def test_what_cannot_be_done_is_said_once(visit):
     shown = visit(before=lambda page: page.route("**/translate", answer))
     page = shown.page
     page.locator("textarea").fill("a b")
-    page.locator(".notice").wait_for()
-    assert page.locator(".notice").text_content() == "Invalid request: too much"
+    page.locator(".desk + .notice").wait_for()
+    assert page.locator(".desk + .notice").text_content() == "Invalid request: too much"
 
 
-def test_a_key_is_asked_for(visit):
+def test_a_key_is_asked_for(visit, site):
     def answer(route: Any) -> None:
         if route.request.headers.get("authorization") == "Bearer s3cret":
             route.continue_()
         else:
             route.fulfill(status=403, body='{"error": "no"}', content_type="application/json")
 
-    shown = visit(before=lambda page: page.route(re.compile("/(translate|model)"), answer))
+    shown = visit(before=lambda page: page.route(re.compile(r"/(translate|model)(\?|$)"), answer))
     page = shown.page
     page.locator("textarea").fill("a b")
     page.get_by_label("API key").fill("s3cret")
     page.get_by_role("button", name="Use it").click()
-    assert shown.said() == "A B"
-    page.locator(".notice").wait_for(state="hidden")
+    assert shown.said() == site.translate("a b")["translatedText"]
+    page.locator(".desk + .notice").wait_for(state="hidden")
 
 
 # Looks -----------------------------------------------------------------------------------------------
@@ -314,7 +321,8 @@ def test_a_phone_needs_no_sideways_scrolling(visit, site):
     upper, lower = page.locator("textarea").bounding_box(), page.locator(".answer").bounding_box()
     assert upper["y"] + upper["height"] <= lower["y"]
     page.locator(".said").nth(2).tap()
-    assert page.locator(".mirror mark").text_content() == "c"
+    word = site.translate("a b c d e f g h", words=True)["words"][2]
+    assert page.locator(".mirror mark").text_content() == word["from"][0]["text"]
     shown.calm()
 
 

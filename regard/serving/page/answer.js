@@ -12,7 +12,6 @@ export function answerSheet({ aimed, chosen }) {
   const aim = (at) => { if (at !== sheet.at) point(sheet, at); };
   node.addEventListener("pointerover", (event) => aim(indexOf(event.target)));
   node.addEventListener("pointerleave", () => aim(null));
-  node.addEventListener("blur", () => aim(null));
   node.addEventListener("click", (event) => { const at = indexOf(event.target); if (at !== null) { aim(at); chosen(sheet.words[at]); } });
   node.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

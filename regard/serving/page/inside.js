@@ -33,7 +33,7 @@ export class Inside {
   wake() {
     if (this.root.hidden) return;
     if (this.stale) this.draw();
-    else this.view?.update(this.view.view.data, this.view.view.before); // the width or the theme may be another
+    else if (this.view) this.show(this.view.view.data); // the width or the theme may be another
   }
 
   /* The sentence that a place of the text is in. */
@@ -70,7 +70,7 @@ export class Inside {
       const fresh = await this.ask(this.sentences[this.at].text, off);
       this.off = Object.fromEntries(Object.entries(off).filter(([, heads]) => heads.length));
       this.alarm.show(null);
-      this.paintOff();
+      setTimeout(() => this.paintOff()); // when the look has drawn it
       return fresh;
     } catch (error) {
       if (!(error instanceof Trouble)) throw error;
@@ -79,15 +79,17 @@ export class Inside {
     }
   }
 
-  /* How many heads are off, and a way back; beside the translation that they changed. */
+  /* How many heads are off, and a way back; under the translation without them. */
   paintOff() {
     const count = Object.values(this.off).reduce((sum, heads) => sum + heads.length, 0);
     this.body.classList.toggle("without", count > 0);
     this.body.querySelector(".silenced")?.remove();
     if (!count) return;
     const on = () => { this.off = {}; this.draw(0); };
-    this.body.querySelector(".translation").after(element("p", { class: "silenced" },
-      element("span", {}, count === 1 ? "1 head is switched off" : `${count} heads are switched off`),
+    const slot = this.body.querySelector(".translation");
+    const effect = slot.querySelector(".before") ? "" : "; the translation is the same";
+    slot.append(element("p", { class: "silenced" },
+      element("span", { role: "status" }, `${count === 1 ? "1 head is" : `${count} heads are`} switched off${effect}`),
       element("button", { type: "button", class: "quiet", onclick: on }, "Switch all on")));
   }
 

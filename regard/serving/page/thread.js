@@ -1,9 +1,11 @@
 // The thread from a word of the translation to where it came from, across the two halves of the desk.
 import { shape } from "./look/dom.js";
 
+const FAR = 60, RISE = 34;
+
 export function threads(desk) {
   const canvas = shape("svg", { class: "threads", "aria-hidden": "true" });
-  desk.append(canvas);
+  desk.prepend(canvas); // behind the text
   return {
     draw(word, marks) {
       const box = desk.getBoundingClientRect();
@@ -18,14 +20,13 @@ function rectOf(node, box) {
   return { left: rect.left - box.left, right: rect.right - box.left, top: rect.top - box.top, bottom: rect.bottom - box.top };
 }
 
-/* From the foot of the one, below both, to the foot of the other; where they stand in a column, straight down. */
+/* In an arc over both; where one stands far below the other, as on a phone, down to it. */
 function path(from, to) {
   const x = (rect) => (rect.left + rect.right) / 2;
-  const gap = 3;
-  if (to.top - from.bottom > 60) {
+  if (to.top - from.bottom > FAR) {
     const middle = (from.bottom + to.top) / 2;
-    return `M${x(from)} ${from.bottom + gap}C${x(from)} ${middle} ${x(to)} ${middle} ${x(to)} ${to.top - gap}`;
+    return `M${x(from)} ${from.bottom}C${x(from)} ${middle} ${x(to)} ${middle} ${x(to)} ${to.top}`;
   }
-  const low = Math.max(from.bottom, to.bottom) + 46;
-  return `M${x(from)} ${from.bottom + gap}C${x(from)} ${low} ${x(to)} ${low} ${x(to)} ${to.bottom + gap}`;
+  const high = Math.min(from.top, to.top) - RISE;
+  return `M${x(from)} ${from.top}C${x(from)} ${high} ${x(to)} ${high} ${x(to)} ${to.top}`;
 }
