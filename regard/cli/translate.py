@@ -36,9 +36,6 @@ class Options:
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
     ] = STANDARD
-    document: Annotated[
-        bool, typer.Option("--document", help="The whole input is one text, its line breaks kept as ¶.")
-    ] = False
     parses: Annotated[
         Path | None,
         typer.Option(
@@ -79,6 +76,10 @@ class Options:
             help="native, readable; auto: native where it knows the model; ctranslate2 for an export."
         ),
     ] = "auto"
+    shortlist: Annotated[
+        bool,
+        typer.Option("--shortlist", help="Choose from the folder's shortlist (regard shortlist): faster."),
+    ] = False
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
@@ -90,6 +91,9 @@ class Options:
             raise UsageError(f"--{next(iter(self._drawing())).replace('_', '-')} needs --sample")
         if self.sample and self.beam is not None:
             raise UsageError("--sample draws and --beam searches; give one of them")
+        if self.shortlist and (self.sample or self.engine == "ctranslate2"):
+            other = "--sample" if self.sample else "--engine ctranslate2"
+            raise UsageError(f"--shortlist narrows the native engine; it means nothing to {other}")
 
     def _drawing(self) -> dict[str, Any]:
         """The flags that say how to draw, as far as they were given."""
@@ -110,18 +114,10 @@ def translate(options: Options) -> None:
 
     refuse_same_file(options.source, options.output)
     with reading(options.source) as lines:
-        lines = _folded(lines) if options.document else lines
         found = _translations(options, lines)
         with writing(options.output) as write:
             for each in found:
                 write(_as_json(each) if options.as_json else each.text)
-
-
-def _folded(lines: Iterator[str]) -> Iterator[str]:
-    """All lines as one: see regard/text/documents.py."""
-    from regard.text.documents import fold
-
-    yield fold("\n".join(lines))
 
 
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
@@ -156,7 +152,13 @@ def _load(options: Options) -> "Translator":
         return ctranslate2.load(options.model, device=device.type, precision=precision)
     from regard.engine.load import load
 
-    return load(options.model, device=device, precision=options.precision, engine=options.engine)
+    return load(
+        options.model,
+        device=device,
+        precision=options.precision,
+        engine=options.engine,
+        shortlist=options.shortlist,
+    )
 
 
 def _as_json(each: "Translation") -> str:

@@ -23,7 +23,7 @@ import torch
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 2  # of the calls below; a library that was built from other sources is not used
+VERSION = 4  # of the calls below; a library that was built from other sources is not used
 MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 DONE, BROKEN, CANCELLED = range(3)
@@ -55,10 +55,10 @@ class _Tensor(Structure):
 class _Request(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("count", "slots", "threads", "beam", "n_best", "begin", "end")),
-        *((name, c_int32) for name in ("vocab_size", "banned_count", "allowed_count")),
+        *((name, c_int32) for name in ("vocab_size", "banned_count")),
         ("penalty", c_double),
-        *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned", "allowed")),
-        *((name, c_void_p) for name in ("places", "cancel", "out_starts")),
+        *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned")),
+        *((name, c_void_p) for name in ("allowed", "allowed_starts", "places", "cancel", "out_starts")),
         *((name, c_void_p) for name in ("out_ids", "out_lengths", "out_counts", "out_scores", "out_cut")),
     ]
 
@@ -79,7 +79,7 @@ class Call:
     end: int
     vocab_size: int
     banned: Sequence[int]
-    allowed: Sequence[int] = ()  # ids of which outputs are made; none: all
+    allowed: Sequence[Ints] | None = None  # ids of which the output of each source is made; None: all
     cancel: "ctypes.c_int32 | None" = None  # set to 1 from another thread: the call ends after this step
 
 
@@ -152,10 +152,11 @@ class Packed:
     def translate(self, call: Call, places: torch.Tensor | None) -> list[list[Output]] | None:
         """The outputs of each source, best first; None where the call was cancelled."""
         ids = np.fromiter((i for source in call.sources for i in source), np.int32)
-        outside = self._limits[0] <= int(ids.max()) or int(ids.min()) < 0
-        if outside or any(not 0 <= i < self._limits[1] for i in (*call.allowed, *call.banned, call.begin)):
-            raise ModelError(f"an id lies outside the vocabulary of {self._limits[0]} tokens")
         arrays = _Arrays(call, ids)
+        written = np.concatenate([arrays.allowed, arrays.banned, [call.begin]])
+        for numbers, limit in zip((ids, written), self._limits, strict=True):
+            if not 0 <= numbers.min() <= numbers.max() < limit:
+                raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
         status = self._run(call, arrays.request(call, places), len(ids))
         if status == BROKEN:
             raise ModelError(
@@ -187,11 +188,10 @@ class _Arrays:
 
     def __init__(self, call: Call, ids: Ints) -> None:
         count = len(call.sources)
-        lengths = np.fromiter(map(len, call.sources), np.int32, count)
-        self.ids = ids
-        self.starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        self.ids, self.starts = ids, _starts(call.sources)
         self.least, self.most = np.array(call.least, np.int32), np.array(call.most, np.int32)
-        self.banned, self.allowed = np.array(call.banned, np.int32), np.array(call.allowed, np.int32)
+        self.banned = np.array(call.banned, np.int32)
+        self.allowed, self.allowed_starts = _joined(call.allowed or ())
         room = self.most.astype(np.int64) * call.n_best
         self.out_starts = np.cumsum(room) - room
         self.out_ids = np.empty(int(room.sum()), np.int32)
@@ -203,10 +203,11 @@ class _Arrays:
     def request(self, call: Call, places: torch.Tensor | None) -> _Request:
         numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
         arrays = {name: array.ctypes.data for name, array in vars(self).items()}
+        if call.allowed is None:
+            arrays["allowed_starts"] = None
         return _Request(
             count=len(call.sources),
             banned_count=len(call.banned),
-            allowed_count=len(call.allowed),
             places=None if places is None else places.data_ptr(),
             cancel=None if call.cancel is None else ctypes.addressof(call.cancel),
             **{name: getattr(call, name) for name in numbers},
@@ -231,6 +232,17 @@ class _Arrays:
                 ]
             )
         return found
+
+
+def _starts(rows: Sequence[Sequence[int] | Ints]) -> Ints:
+    """Where each of the rows begins when they stand end to end, and where the last one ends."""
+    return np.cumsum([0, *map(len, rows)], dtype=np.int32)
+
+
+def _joined(rows: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Rows end to end, and their starts."""
+    nothing: Ints = np.empty(0, np.int32)
+    return np.concatenate([nothing, *rows]).astype(np.int32, copy=False), _starts(rows)
 
 
 def _shape(weights: Weights, int8: bool) -> _Shape:

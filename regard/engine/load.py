@@ -4,12 +4,14 @@ Before this file: `engine.py` and `regard.decoding.translator`; after it: the co
 """
 
 from os import PathLike
+from pathlib import Path
 
 import torch
 
 from regard.decoding.translator import Translator
 from regard.decoding.translator import load as load_readable
 from regard.engine.engine import PRECISIONS, Engine, refusal
+from regard.engine.shortlist import Shortlist
 from regard.errors import UsageError
 
 ENGINES = ("auto", "native", "readable")
@@ -21,29 +23,41 @@ def load(
     device: str | torch.device = "cpu",
     precision: str = "auto",
     engine: str = "auto",
+    shortlist: bool = False,
 ) -> Translator:
     """The translator in a model folder.
 
     `precision`: int8, fp32, or auto for the fastest that keeps the quality. `engine`: native, readable, or
-    auto for native where it knows the model; `translator.note` then says why it was not taken.
+    auto for native where it knows the model; `translator.note` then says why it was not taken. `shortlist`:
+    each sentence is written with the tokens that the folder's shortlist has for it (`regard shortlist`).
     """
     if precision not in PRECISIONS:
         raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
     if engine not in ENGINES:
         raise UsageError(f"engine ({engine}) must be one of {', '.join(ENGINES)}")
     translator = load_readable(folder, device=device)
-    equip(translator, precision=precision, engine=engine)
+    short = Shortlist.load(Path(folder), translator.tokenizer) if shortlist else None
+    equip(translator, precision=precision, engine=engine, shortlist=short)
     return translator
 
 
-def equip(translator: Translator, *, precision: str = "auto", engine: str = "auto") -> None:
+def equip(
+    translator: Translator,
+    *,
+    precision: str = "auto",
+    engine: str = "auto",
+    shortlist: Shortlist | None = None,
+) -> None:
     """Give a translator the engine, or the note that says why it has none."""
     reason = "it was asked for" if engine == "readable" else refusal(translator.model)
     if reason is None:
-        translator.engine = Engine(translator.model, precision=precision)
+        translator.engine = Engine(translator.model, precision=precision, shortlist=shortlist)
         return
+    if engine == "readable" and shortlist is not None:
+        raise UsageError("--shortlist narrows the native engine; it means nothing to --engine readable")
     if engine == "native" or precision == "int8":
         wish = "--engine native" if engine == "native" else "--precision int8"
         raise UsageError(f"{wish} needs the native engine, which cannot be used: {reason}")
     if engine != "readable":
-        translator.note = f"the readable decoder translates, in fp32: no native engine, {reason}"
+        without = ", without the shortlist" if shortlist is not None else ""
+        translator.note = f"the readable decoder translates, in fp32{without}: no native engine, {reason}"

@@ -104,9 +104,9 @@ def test_only_allowed_ids_are_written():
     rules = rules_for(model, sources)
     engine = Engine(model, precision="fp32")
     allowed = [OUR_SPECIALS.end, OUR_SPECIALS.begin, 11, 60, 61, 250]
-    found = engine.search(sources, rules, beam=2, allowed=allowed)
+    found = engine.search(sources, rules, beam=2, allowed=[allowed] * len(sources))
     assert {i for outputs in found for each in outputs for i in each.ids} <= {11, 60, 61, 250}
-    everything = engine.search(sources, rules, beam=3, allowed=range(VOCAB - 2))
+    everything = engine.search(sources, rules, beam=3, allowed=[range(VOCAB - 2)] * len(sources))
     wanted = engine.search(sources, rules, beam=3)
     assert [o[0].ids for o in everything] == [o[0].ids for o in wanted]
 

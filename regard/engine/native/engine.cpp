@@ -97,14 +97,8 @@ public:
         std::iota(queue.order.begin(), queue.order.end(), 0);
         auto length = [&](int i) { return request.starts[i + 1] - request.starts[i]; };
         std::stable_sort(queue.order.begin(), queue.order.end(), [&](int a, int b) { return length(a) > length(b); });
-        Matrix part;
         Choice choice{&model_.output, nullptr, std::min(request.vocab_size, model_.output.n), {}, request.end};
         choice.banned.assign(request.banned, request.banned + request.banned_count);
-        if (request.allowed_count > 0) {
-            part = model_.output.columns(request.allowed, request.allowed_count);
-            auto* last = request.allowed + request.allowed_count;
-            choice = {&part, request.allowed, part.n, {}, (int)(std::find(request.allowed, last, request.end) - request.allowed)};
-        }
         // A sentence a team; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
         std::unique_ptr<Crew> crew = hire(teams, std::max(1, request.threads / teams));
@@ -143,7 +137,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 2; }
+EXPORT int32_t regard_version() { return 4; }
 
 EXPORT const char* regard_kernels() { return regard::kernels().name; }
 

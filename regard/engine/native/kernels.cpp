@@ -61,30 +61,29 @@ size_t Matrix::at_byte(int column, int place) const {
     return quad * 4 * PANEL + (size_t)(column % PANEL * 4 + place % 4);
 }
 
-Matrix Matrix::columns(const int32_t* chosen, int count) const {
-    Matrix part;
-    part.n = count, part.k = k, part.panels = (count + PANEL - 1) / PANEL, part.int8 = int8;
-    part.bias.fit((size_t)part.width());
-    part.scale.fit((size_t)part.width());
-    part.start.fit((size_t)part.width());
-    if (int8) part.bytes.fit((size_t)part.width() * (size_t)quads() * 4);
-    else part.floats.fit((size_t)part.width() * (size_t)k);
+// What the memory held before stays in the last panel's columns from n on; nobody reads their results.
+void Matrix::take(const Matrix& from, const int32_t* chosen, int count) {
+    n = count, k = from.k, panels = (count + PANEL - 1) / PANEL, int8 = from.int8;
+    bias.fit((size_t)width());
+    scale.fit((size_t)width());
+    start.fit((size_t)width());
+    if (int8) bytes.fit((size_t)width() * (size_t)quads() * 4);
+    else floats.fit((size_t)width() * (size_t)k);
     for (int i = 0; i < count; i++) {
-        int from = chosen[i];
-        part.bias.get()[i] = bias.get()[from];
+        int column = chosen[i];
+        bias.get()[i] = from.bias.get()[column];
         if (int8) {
-            part.scale.get()[i] = scale.get()[from];
-            part.start.get()[i] = start.get()[from];
-            const int8_t* a = bytes.get() + at_byte(from, 0);
-            int8_t* b = part.bytes.get() + part.at_byte(i, 0);
+            scale.get()[i] = from.scale.get()[column];
+            start.get()[i] = from.start.get()[column];
+            const int8_t* a = from.bytes.get() + from.at_byte(column, 0);
+            int8_t* b = bytes.get() + at_byte(i, 0);
             for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4 * PANEL, 4);
         } else {
-            const float* a = floats.get() + (size_t)(from / PANEL) * k * PANEL + from % PANEL;
-            float* b = part.floats.get() + (size_t)(i / PANEL) * k * PANEL + i % PANEL;
+            const float* a = from.floats.get() + (size_t)(column / PANEL) * k * PANEL + column % PANEL;
+            float* b = floats.get() + (size_t)(i / PANEL) * k * PANEL + i % PANEL;
             for (int j = 0; j < k; j++) b[j * PANEL] = a[j * PANEL];
         }
     }
-    return part;
 }
 
 #define REGARD_NAME "portable"

@@ -66,7 +66,7 @@ struct Matrix {
     Buffer<float> bias;   // (panels * 16), zeros where there is none
 
     void pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8);
-    Matrix columns(const int32_t* chosen, int count) const;  // the columns with these numbers, in that order
+    void take(const Matrix& from, const int32_t* chosen, int count);  // these columns of another, in that order
     int width() const { return panels * PANEL; }
     size_t at_byte(int column, int place) const;  // where an int8 weight lies
     int quads() const { return (k + 7) / 8 * 2; }  // fours of k, an even number of them

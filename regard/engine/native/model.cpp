@@ -242,7 +242,8 @@ void Worker::cross_attention(const std::vector<Row>& rows, int layer) {
     }
 }
 
-void Worker::step(const std::vector<Row>& rows, const Choice& choice, std::vector<TopK>& tops, Mass* masses) {
+void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<TopK>& tops, Mass* masses,
+                  int stride) {
     int m = (int)rows.size();
     if (rank_ == 0) {
         const Side& side = model_.shape.decoder;
@@ -275,30 +276,37 @@ void Worker::step(const std::vector<Row>& rows, const Choice& choice, std::vecto
         wait();
         feed_forward(layer.feed_forward, m);
     }
-    write(enter(model_.decoder_norm, m).rows, rows, choice, tops, masses);
+    Rows hidden = enter(model_.decoder_norm, m).rows;
+    for (const Group& group : groups) write(hidden, group, rows, tops, masses, stride);
+    wait();
 }
 
 // The output layer, chunk by chunk while the logits are still in the cache: log Σ exp over all, the best of the allowed.
-void Worker::write(const Rows& hidden, const std::vector<Row>& rows, const Choice& choice, std::vector<TopK>& tops,
-                   Mass* masses) {
+void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops,
+                   Mass* masses, int stride) {
+    const Choice& choice = *group.choice;
     const Matrix& w = *choice.output;
-    int chunks = (w.panels + CHUNK - 1) / CHUNK, stride = CHUNK * PANEL;
-    float* logits = logits_.fit((size_t)hidden.m * stride);
+    Rows own = hidden;
+    own.m = group.count;
+    if (own.floats != nullptr) own.floats += (size_t)group.first * own.stride;
+    if (own.bytes != nullptr) own.bytes += (size_t)group.first * own.stride, own.scale += group.first;
+    int chunks = choice.chunks(), panels = choice.chunk(), width = panels * PANEL;
+    float* logits = logits_.fit((size_t)own.m * width);
     for (int chunk = from(chunks); chunk < to(chunks); chunk++) {
-        int first = chunk * CHUNK, column = first * PANEL;
-        k_.product(w, hidden, first, std::min(w.panels, first + CHUNK), {logits, stride, first});
-        int count = std::min(w.n - column, stride), allowed = std::min(count, choice.limit - column);
-        for (int r = 0; r < hidden.m; r++) {
-            float* x = logits + (size_t)r * stride;
-            masses[r * chunks + chunk] = k_.mass(x, count);
+        int first = chunk * panels, column = first * PANEL;
+        k_.product(w, own, first, std::min(w.panels, first + panels), {logits, width, first});
+        int count = std::min(w.n - column, width), allowed = std::min(count, choice.limit - column);
+        for (int i = 0; i < own.m; i++) {
+            float* x = logits + (size_t)i * width;
+            size_t r = (size_t)(group.first + i);
+            masses[r * (size_t)stride + (size_t)chunk] = k_.mass(x, count);
             for (int32_t banned : choice.banned)
                 if (banned >= column && banned < column + count) x[banned - column] = -__builtin_inff();
-            if (rows[(size_t)r].early && choice.end >= column && choice.end < column + count)
+            if (rows[r].early && choice.end >= column && choice.end < column + count)
                 x[choice.end - column] = -__builtin_inff();
-            k_.select(x, allowed, choice.ids != nullptr ? choice.ids + column : nullptr, column, tops[(size_t)r]);
+            k_.select(x, allowed, choice.ids != nullptr ? choice.ids + column : nullptr, column, tops[r]);
         }
     }
-    wait();
 }
 
 }  // namespace regard

@@ -112,16 +112,26 @@ struct Row {
     bool early;      // the end may not come yet
 };
 
+constexpr int CHUNK = 32;  // most panels of the output layer that are summed together
+
 // What may be written, and how the columns of the output layer are called.
 struct Choice {
-    const Matrix* output;
-    const int32_t* ids;  // null: a column's number is its id
-    int limit;           // columns from here on are never written
-    std::vector<int32_t> banned;  // columns
-    int end;                      // column of the end
+    const Matrix* output = nullptr;
+    const int32_t* ids = nullptr;  // null: a column's number is its id
+    int limit = 0;                 // columns from here on are never written
+    std::vector<int32_t> banned;   // columns
+    int end = 0;                   // column of the end
+
+    // Panels that are summed together, whoever sums them; fewer of a narrow layer, so that all threads have some.
+    int chunk() const { return output->panels < 8 * CHUNK ? CHUNK / 4 : CHUNK; }
+    int chunks() const { return (output->panels + chunk() - 1) / chunk(); }
 };
 
-constexpr int CHUNK = 32;  // panels of the output layer that are summed together, whoever sums them
+// Rows that choose from the same columns.
+struct Group {
+    const Choice* choice;
+    int first, count;
+};
 
 // One thread with its scratch memory.
 class Worker {
@@ -131,8 +141,9 @@ public:
     const float* places;  // the position vectors (length, d_model), or null
 
     void encode(const std::vector<Source>& sources);
-    // The k best of each row in `tops`, and its mass by chunk in `masses` (rows, chunks), both of this thread's part.
-    void step(const std::vector<Row>& rows, const Choice& choice, std::vector<TopK>& tops, Mass* masses);
+    // The k best of each row in `tops`, and its mass by chunk in `masses` (rows, stride), both of this thread's part.
+    void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<TopK>& tops, Mass* masses,
+              int stride);
     int rank() const { return rank_; }
     void wait() { team_.barrier.wait(); }
 
@@ -149,7 +160,8 @@ private:
     void encoder_attention(const std::vector<Source>& sources, int stride);
     void self_attention(const std::vector<Row>& rows, int layer, int stride);
     void cross_attention(const std::vector<Row>& rows, int layer);
-    void write(const Rows& hidden, const std::vector<Row>& rows, const Choice& choice, std::vector<TopK>& tops, Mass* masses);
+    void write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops, Mass* masses,
+               int stride);
     const int32_t* ramp(int stride, int count);
     float* room(int count) { return scores_.fit((size_t)count + LANES); }
     int from(int total) const { return (int)((int64_t)total * rank_ / team_.size); }

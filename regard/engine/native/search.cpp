@@ -10,7 +10,6 @@ constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 
 void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots) {
     request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots;
-    chunks_ = (choice.output->panels + CHUNK - 1) / CHUNK;
     over_ = false;
     rows_.clear();
     newcomers_.clear();
@@ -27,7 +26,7 @@ void Search::run(Worker& worker) {
         auto& tops = tops_[(size_t)worker.rank()];
         if (tops.size() < rows_.size()) tops.resize(rows_.size());
         for (size_t r = 0; r < rows_.size(); r++) tops[r].start(request_->beam == 1 ? 1 : 2 * request_->beam);
-        worker.step(rows_, *choice_, tops, masses_.data());
+        worker.step(rows_, groups_, tops, masses_.data(), stride_);
     }
 }
 
@@ -46,19 +45,20 @@ void Search::plan() {
     over_ = rows_.empty() || queue_->status != DONE;
 }
 
-float Search::log_mass(int row) const {
-    const Mass* parts = masses_.data() + (size_t)row * chunks_;
+float Search::log_mass(int row, int chunks) const {
+    const Mass* parts = masses_.data() + (size_t)row * (size_t)stride_;
     float peak = parts[0].max, total = 0;
-    for (int i = 1; i < chunks_; i++) peak = std::max(peak, parts[i].max);
-    for (int i = 0; i < chunks_; i++) total += parts[i].sum * std::exp(parts[i].max - peak);
+    for (int i = 1; i < chunks; i++) peak = std::max(peak, parts[i].max);
+    for (int i = 0; i < chunks; i++) total += parts[i].sum * std::exp(parts[i].max - peak);
     return peak + std::log(total);
 }
 
 void Search::advance(Slot& slot, int first_row) {
     size_t beam = (size_t)request_->beam;
     candidates_.clear();
+    int chunks = (request_->allowed_starts != nullptr ? slot.choice : *choice_).chunks();
     for (int r = 0; r < (int)slot.live.size(); r++) {
-        float mass = log_mass(first_row + r);
+        float mass = log_mass(first_row + r, chunks);
         size_t before = candidates_.size();
         for (auto& tops : tops_)
             for (const Candidate& each : tops[(size_t)(first_row + r)].best)
@@ -152,6 +152,15 @@ void Search::enter(Slot& slot, int sentence) {
     slot.live[0].offsets.assign(1, 0);
     float* memory = slot.memory.fit((size_t)slot.length * model_.memory.width());
     newcomers_.push_back({request_->ids + request_->starts[sentence], slot.length, memory});
+    if (request_->allowed_starts != nullptr) narrow(slot);
+}
+
+// The sentence's own output layer. Its neighbours have theirs, so that none changes what another may say.
+void Search::narrow(Slot& slot) {
+    const int32_t* first = request_->allowed + request_->allowed_starts[slot.sentence];
+    const int32_t* last = request_->allowed + request_->allowed_starts[slot.sentence + 1];
+    slot.part.take(model_.output, first, (int)(last - first));
+    slot.choice = {&slot.part, first, slot.part.n, {}, (int)(std::find(first, last, request_->end) - first)};
 }
 
 void Search::lay_out() {
@@ -172,7 +181,25 @@ void Search::lay_out() {
                              request_->least[slot.sentence] > slot.step});
         }
     }
-    if (masses_.size() < rows_.size() * (size_t)chunks_) masses_.resize(rows_.size() * (size_t)chunks_);
+    group();
+}
+
+// All rows choose from the same columns, or those of each sentence from its own.
+void Search::group() {
+    groups_.clear();
+    if (request_->allowed_starts == nullptr) {
+        groups_.push_back({choice_, 0, (int)rows_.size()});
+    } else {
+        int row = 0;
+        for (Slot& slot : slots_) {
+            if (slot.sentence < 0) continue;
+            groups_.push_back({&slot.choice, row, (int)slot.live.size()});
+            row += (int)slot.live.size();
+        }
+    }
+    stride_ = 0;
+    for (const Group& each : groups_) stride_ = std::max(stride_, each.choice->chunks());
+    if (masses_.size() < rows_.size() * (size_t)stride_) masses_.resize(rows_.size() * (size_t)stride_);
 }
 
 }  // namespace regard

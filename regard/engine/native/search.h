@@ -12,11 +12,12 @@ namespace regard {
 
 // One call; laid out as `Request` in regard/engine/native.py.
 struct Request {
-    int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count, allowed_count;
+    int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count;
     double penalty;
     const int32_t *ids, *starts;    // sources one after the other; starts (count + 1)
     const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
-    const int32_t *banned, *allowed;
+    const int32_t* banned;
+    const int32_t *allowed, *allowed_starts;  // ids of which outputs are made, sentence by sentence; starts null: all
     const float* places;            // position vectors, long enough for every source and output; or null
     const volatile int32_t* cancel; // not zero: stop between two steps
     // Out, room for n_best a sentence: ids of sentence i, output j at out_starts[i] + j * most[i].
@@ -50,6 +51,8 @@ struct Slot {
     Buffer<float> memory;
     std::vector<Buffer<float>> cache;  // a layer each: (step, place, k | v)
     std::vector<float*> cache_at;
+    Matrix part;    // of the output layer, where the sentence has a list of its own
+    Choice choice;  // from it
 };
 
 // The sentences that wait, longest first; shared by all teams of a call.
@@ -73,22 +76,25 @@ private:
     };
     void plan();
     void advance(Slot& slot, int first_row);
-    float log_mass(int row) const;
+    float log_mass(int row, int chunks) const;
     void put_aside(Slot& slot, const Next& next, bool ended);
     void finish(Slot& slot);
     void admit();
     void enter(Slot& slot, int sentence);
+    void narrow(Slot& slot);
     void lay_out();
+    void group();
 
     const Model& model_;
     const Request* request_ = nullptr;
     Queue* queue_ = nullptr;
     const Choice* choice_ = nullptr;
-    int limit_ = 0, chunks_ = 0;
+    int limit_ = 0, stride_ = 0;  // slots; masses of a row
     bool over_ = false;
     std::vector<Slot> slots_;
     std::vector<Source> newcomers_;
     std::vector<Row> rows_;
+    std::vector<Group> groups_;
     std::vector<std::vector<TopK>> tops_;  // (threads, rows)
     std::vector<Mass> masses_;
     std::vector<Next> candidates_;
