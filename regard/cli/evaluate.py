@@ -1,4 +1,4 @@
-"""`regard evaluate`: BLEU and chrF of a model on a test set, and a gate for scripts."""
+"""`regard evaluate`: BLEU and chrF of a model on a test set, ROUGE if asked for, and a gate for scripts."""
 
 import json
 import sys
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # The object that --json prints; scripts rely on these names.
 JSON_FIELDS = ("bleu", "chrf", "signature", "sentences", "seconds", "tokens_per_second")
+ROUGE_FIELDS = ("rouge_1", "rouge_2", "rouge_l")  # after them with --rouge
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Options:
     ] = None
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
     min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
+    rouge: Annotated[
+        bool, typer.Option("--rouge", help="ROUGE too, for short texts made from long ones.")
+    ] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
     precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
         "auto"
@@ -71,9 +75,12 @@ def evaluate(options: Options) -> None:
 def _score(options: Options) -> "Scores":
     from regard.cli.files import corpus_of
     from regard.decoding.evaluate import score
+    from regard.decoding.rouge import require_rouge
     from regard.engine.load import load
     from regard.training.device import pick_device
 
+    if options.rouge:
+        require_rouge()
     corpus = corpus_of(options.files, options.parses)
     corpus.check_files()
     device = pick_device(options.device)
@@ -95,20 +102,26 @@ def _score(options: Options) -> "Scores":
         [pair.tgt for pair in pairs],
         beam=options.beam,
         batch_size=options.batch_size,
+        rouge=options.rouge,
     )
 
 
 def _as_json(scores: "Scores") -> str:
-    return json.dumps({name: getattr(scores, name) for name in JSON_FIELDS})
+    fields = {name: getattr(scores, name) for name in JSON_FIELDS}
+    if scores.rouge:
+        fields |= {name: getattr(scores.rouge, name) for name in ROUGE_FIELDS}
+    return json.dumps(fields)
 
 
 def describe(scores: "Scores") -> str:
     """The scores as a person reads them."""
-    return "\n".join(
-        (
-            f"BLEU      {scores.bleu:6.2f}   {scores.signature}",
-            f"chrF      {scores.chrf:6.2f}   {scores.chrf_signature}",
-            f"exact     {scores.exact:6.1%}   of {scores.sentences:,} lines equal to their reference",
-            f"time      {scores.seconds:6.1f} s {scores.tokens_per_second:,.0f} tokens/s",
-        )
-    )
+    lines = [
+        f"BLEU      {scores.bleu:6.2f}   {scores.signature}",
+        f"chrF      {scores.chrf:6.2f}   {scores.chrf_signature}",
+        f"exact     {scores.exact:6.1%}   of {scores.sentences:,} lines equal to their reference",
+        f"time      {scores.seconds:6.1f} s {scores.tokens_per_second:,.0f} tokens/s",
+    ]
+    if rouge := scores.rouge:
+        parts = f"ROUGE-1 {rouge.rouge_1:.2f}, ROUGE-2 {rouge.rouge_2:.2f}; {rouge.signature}"
+        lines.insert(2, f"ROUGE-L   {rouge.rouge_l:6.2f}   {parts}")
+    return "\n".join(lines)

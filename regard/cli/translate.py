@@ -36,6 +36,9 @@ class Options:
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
     ] = STANDARD
+    document: Annotated[
+        bool, typer.Option("--document", help="The whole input is one text, its line breaks kept as ¶.")
+    ] = False
     parses: Annotated[
         Path | None,
         typer.Option(
@@ -114,10 +117,18 @@ def translate(options: Options) -> None:
 
     refuse_same_file(options.source, options.output)
     with reading(options.source) as lines:
+        lines = _folded(lines) if options.document else lines
         found = _translations(options, lines)
         with writing(options.output) as write:
             for each in found:
                 write(_as_json(each) if options.as_json else each.text)
+
+
+def _folded(lines: Iterator[str]) -> Iterator[str]:
+    """All lines as one: see regard/text/documents.py."""
+    from regard.text.documents import fold
+
+    yield fold("\n".join(lines))
 
 
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
