@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.attention.absolute import sinusoids
 from regard.attention.order import Positions
 from regard.decoding.search import Hypothesis, Rules
 from regard.engine import library
@@ -50,7 +51,7 @@ class Engine:
         self.threads = threads or torch.get_num_threads()
         self._packed = library.Packed(lay_out(model), int8=self.precision == "int8")
         self._positions = model.embedding.positions
-        self._places: Tensor | None = None  # (length, D), as long as was needed so far
+        self._places: Tensor | None = None  # (length, D), or (length, K) with rotary, as long as needed
         self._lock = threading.Lock()
         self._shortlist = shortlist
 
@@ -114,16 +115,20 @@ class Engine:
         return lists
 
     def _table(self, length: int) -> Tensor | None:
-        """The vectors of the first places, at least so many where the scheme has them."""
-        if type(self._positions) is Positions:
+        """The vectors or the angles of the first places, at least so many where the scheme has them."""
+        planes = self._packed.planes
+        if type(self._positions) is Positions and not planes:
             return None
         if self._positions.max_length is not None:
             length = self._positions.max_length
         with self._lock, torch.inference_mode():
             if self._places is None or len(self._places) < length:
                 length = max(256, 2 * length) if self._positions.max_length is None else length
-                nothing = torch.zeros(1, length, self._packed.d_model)
-                self._places = self._positions.embed(nothing)[0].contiguous()
+                if planes:
+                    self._places = sinusoids(length, 2 * planes)
+                else:
+                    nothing = torch.zeros(1, length, self._packed.d_model)
+                    self._places = self._positions.embed(nothing)[0].contiguous()
             return self._places
 
 

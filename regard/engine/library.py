@@ -42,6 +42,7 @@ class _Shape(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation", "post_norm")),
         ("int8", c_int32),
+        ("planes", c_int32),
         *((name, c_float) for name in ("eps", "source_scale", "target_scale")),
         ("encoder", _Side),
         ("decoder", _Side),
@@ -134,7 +135,7 @@ class Packed:
         # The embeddings are read where they are, the rest is packed.
         self._alive = weights.tensors[-2:]
         self._limits = weights.source_vocab, weights.target_vocab
-        self.d_model = weights.d_model
+        self.d_model, self.planes = weights.d_model, weights.planes
         shape = _shape(weights, int8)
         tensors = (_Tensor * len(weights.tensors))()
         for place, (weight, bias) in zip(tensors, weights.tensors, strict=True):

@@ -17,6 +17,7 @@ from regard.attention.absolute import Learned, Sinusoidal
 from regard.attention.heads import MultiHead
 from regard.attention.kernel import Kernel
 from regard.attention.order import Positions
+from regard.attention.rotary import Rotary
 from regard.attention.score import Dot
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
 from regard.layers.residual import Residual
@@ -48,6 +49,7 @@ class Weights:
     target_vocab: int
     activation: int
     post_norm: bool
+    planes: int  # of a head, turned by rotary positions; 0: position vectors are added to the embeddings
     eps: float
     source_scale: float
     target_scale: float
@@ -71,8 +73,10 @@ def unsupported(model: object) -> str | None:
             return f"it does not know {type(heads.kernel).__name__} attention"
         if type(heads.score) is not Dot:
             return f"it does not know the score {type(heads.score).__name__}"
-        if type(heads.positions) is not Positions:
+        if type(heads.positions) not in (Positions, Rotary):
             return f"it does not know {type(heads.positions).__name__} positions"
+    if len({_planes(layer.attention) for layer in (*model.encoder, *model.decoder)}) > 1:
+        return "its heads are turned in different widths"
     return None
 
 
@@ -86,6 +90,7 @@ def lay_out(model: Transformer) -> Weights:
         target_vocab=model.output_weight.shape[0],
         activation=_activation(first.feed_forward),
         post_norm=not first.around_attention.first,
+        planes=_planes(first.attention),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
         target_scale=model.target_embedding.scale,
@@ -93,6 +98,11 @@ def lay_out(model: Transformer) -> Weights:
         decoder=_side(last, len(model.decoder), last.cross),
         tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
     )
+
+
+def _planes(heads: Any) -> int:
+    """Pairs of dimensions that rotary positions turn; none with other positions."""
+    return heads.query.out_features // heads.n_heads // 2 if isinstance(heads.positions, Rotary) else 0
 
 
 def _plain(tensor: Tensor | None) -> Tensor | None:

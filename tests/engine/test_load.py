@@ -65,7 +65,7 @@ def test_unknown_wishes_are_refused(model: Path):
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        ({"positions.kind": "rotary"}, "Rotary positions"),
+        ({"positions.kind": "alibi"}, "Alibi positions"),
         ({"attention.score": "additive"}, "the score Additive"),
         ({"model.kind": "rnn-attention"}, "the model kind"),
     ],

@@ -131,8 +131,19 @@ void Worker::feed_forward(const FeedForward& layer, int m) {
 
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {
     int d = model_.shape.d_model;
-    const float* place = places != nullptr ? places + (size_t)position * d : nullptr;
+    const float* place = places != nullptr && model_.shape.planes == 0 ? places + (size_t)position * d : nullptr;
     k_.embed(table + (size_t)id * d, place, scale, d, team_.x.get() + (size_t)row * model_.x_stride());
+}
+
+// Rotary positions: the two halves of a query or key are the coordinates of points, turned by their place's angles.
+void Worker::turn(float* head, int position) const {
+    int planes = model_.shape.planes;
+    const float *sine = places + (size_t)position * 2 * planes, *cosine = sine + planes;
+    for (int i = 0; i < planes; i++) {
+        float left = head[i], right = head[planes + i];
+        head[i] = left * cosine[i] - right * sine[i];
+        head[planes + i] = right * cosine[i] + left * sine[i];
+    }
 }
 
 const int32_t* Worker::ramp(int stride, int count) {
@@ -147,14 +158,19 @@ const int32_t* Worker::ramp(int stride, int count) {
 void Worker::encoder_attention(const std::vector<Source>& sources, int stride) {
     const Side& side = model_.shape.encoder;
     int group = side.heads / side.kv_heads, items = (int)sources.size() * side.kv_heads;
-    const float* projected = team_.projected.get();
+    float* projected = team_.projected.get();
     int heads_width = side.heads * side.width, keys = side.kv_heads * side.width, first = 0;
     for (int item = 0; item < items; item++) {
         const Source& source = sources[(size_t)(item / side.kv_heads)];
         int head = item % side.kv_heads;
         if (item >= from(items) && item < to(items)) {
-            const float* base = projected + (size_t)first * stride;
-            const float* k = base + heads_width + head * side.width;
+            float* base = projected + (size_t)first * stride;
+            float* k = base + heads_width + head * side.width;
+            for (int i = 0; model_.shape.planes > 0 && i < source.length; i++) {
+                turn(k + (size_t)i * stride, i);
+                for (int h = head * group; h < (head + 1) * group; h++)
+                    turn(base + (size_t)i * stride + h * side.width, i);
+            }
             Seen seen{k, k + keys, ramp(stride, source.length), source.length};
             for (int i = 0; i < source.length; i++)
                 for (int h = head * group; h < (head + 1) * group; h++)
@@ -213,9 +229,13 @@ void Worker::self_attention(const std::vector<Row>& rows, int layer, int stride)
     for (int item = from(items); item < to(items); item++) {
         int r = item / side.kv_heads, head = item % side.kv_heads;
         const Row& row = rows[(size_t)r];
-        const float* q = team_.projected.get() + (size_t)r * stride;
+        float* q = team_.projected.get() + (size_t)r * stride;
         float* k = row.cache[layer] + head * side.width;
-        const float* fresh = q + heads_width + head * side.width;
+        float* fresh = q + heads_width + head * side.width;
+        if (model_.shape.planes > 0) {
+            turn(fresh, row.position);
+            for (int h = head * group; h < (head + 1) * group; h++) turn(q + h * side.width, row.position);
+        }
         std::memcpy(k + row.offsets[row.position], fresh, (size_t)side.width * sizeof(float));
         std::memcpy(k + keys + row.offsets[row.position], fresh + keys, (size_t)side.width * sizeof(float));
         Seen seen{k, k + keys, row.offsets, row.position + 1};

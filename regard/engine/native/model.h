@@ -20,6 +20,7 @@ struct Side {
 
 struct Shape {
     int32_t d_model, source_vocab, target_vocab, activation, post_norm, int8;
+    int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
     float eps, source_scale, target_scale;
     Side encoder, decoder;
 };
@@ -138,7 +139,7 @@ class Worker {
 public:
     Worker(const Model& model, Team& team, int rank, const float* places)
         : places(places), model_(model), k_(kernels()), team_(team), rank_(rank) {}
-    const float* places;  // the position vectors (length, d_model), or null
+    const float* places;  // the position vectors (length, d_model); rotary: sines and cosines (length, 2 planes); or null
 
     void encode(const std::vector<Source>& sources);
     // The k best of each row in `tops`, and its mass by chunk in `masses` (rows, stride), both of this thread's part.
@@ -157,6 +158,7 @@ private:
     void multiply(const Matrix& w, const Rows& x, float* c, Activation activation = LINEAR, const float* residual = nullptr);
     void feed_forward(const FeedForward& layer, int m);
     void embed(int row, const float* table, float scale, int32_t id, int position);
+    void turn(float* head, int position) const;
     void encoder_attention(const std::vector<Source>& sources, int stride);
     void self_attention(const std::vector<Row>& rows, int layer, int stride);
     void cross_attention(const std::vector<Row>& rows, int layer);
