@@ -16,8 +16,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from regard.attention.attend import attend
+    from regard.attention.basic import basic_self_attention
     from regard.attention.heads import MultiHead
     from regard.attention.record import record
+    from regard.attention.switch import heads_off
     from regard.config import Config
     from regard.data.corpus import Corpus
     from regard.decoding.translator import Translator
@@ -39,6 +41,8 @@ __all__ = [
     "Translator",
     "__version__",
     "attend",
+    "basic_self_attention",
+    "heads_off",
     "load",
     "look",
     "phrases",
@@ -55,6 +59,8 @@ _HOMES = {
     "Transformer": "regard.models.transformer",
     "Translator": "regard.decoding.translator",
     "attend": "regard.attention.attend",
+    "basic_self_attention": "regard.attention.basic",
+    "heads_off": "regard.attention.switch",
     "load": "regard.engine.load",
     "look": "regard.look.look",
     "phrases": "regard.text.phrasebook",

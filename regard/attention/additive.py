@@ -69,7 +69,7 @@ class _Sliced(torch.autograd.Function):
         for some, rows, r in _slices(a, b):
             part = grad[some, rows]  # (n, t, S)
             summed[some] += torch.bmm(r.flatten(2), part.flatten(1)[..., None])
-            slope = torch.addcmul(r, r, r, value=-1).mul_(part[:, None])  # (n, A, t, S)
+            slope = r.addcmul_(r, r, value=-1).mul_(part[:, None])  # (n, A, t, S)
             grad_a[some, :, rows] = slope.sum(3)
             grad_b[some] += slope.sum(2)
         scale = 4 * v.mT  # (H, A, 1)
@@ -84,9 +84,12 @@ def _slices(a: Tensor, b: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     queries, row = left.shape[2], max(1, left.shape[1] * right.shape[2])
     count = max(1, min(queries, SLICE // row))
     together = max(1, SLICE // (row * max(1, queries)))  # short sequences share a slice
+    # One piece of memory for all slices: fresh pages cost more than the arithmetic.
+    memory = left.new_empty(min(together, len(left)), left.shape[1], count, right.shape[2])
     for first in range(0, len(left), together):
         some = slice(first, first + together)
         for start in range(0, queries, count):
             rows = slice(start, start + count)
-            pairs = torch.mul(left[some, :, rows, None], right[some, :, None])  # (n, A, t, S)
+            query, key = left[some, :, rows, None], right[some, :, None]
+            pairs = torch.mul(query, key, out=memory[: len(query), :, : query.shape[2]])  # (n, A, t, S)
             yield some, rows, pairs.add_(1).reciprocal_()

@@ -31,8 +31,8 @@ def basic_self_attention(x: Tensor, similarity: str = "dot") -> Tensor:
     """Every input as a mean of all inputs, the like ones most: (..., T, D) -> (..., T, D).
 
     >>> basic_self_attention(torch.tensor([[5.0, 0.0], [4.0, 0.0], [0.0, 5.0]])).round(decimals=1)
-    tensor([[5.0, 0.0],
-            [5.0, 0.0],
-            [0.0, 5.0]])
+    tensor([[5., 0.],
+            [5., 0.],
+            [0., 5.]])
     """
     return torch.matmul(basic_weights(x, similarity), x)
