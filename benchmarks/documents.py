@@ -1,10 +1,10 @@
 """Document generation: docstrings of the standard library from its source, long against cut at 512 tokens.
 
-Both models are the preset `document` with the same vocabulary, trained on the same documents for the same
-number of passes; one reads up to 16,384 tokens, the other the first 512. Lead baselines copy a line. ROUGE-L
-on modules that training never saw, over all of them and over documents of more than 512 tokens.
+All models are the preset `document` with the same vocabulary and the same documents. One reads up to 16,384
+tokens, the others the first 512: one for as many passes, one (`--same-time`) for as many minutes, which are
+more passes. Lead baselines copy a line. ROUGE-L on modules that training never saw.
 
-    python benchmarks/documents.py
+    python benchmarks/documents.py --same-time
 """
 
 import argparse
@@ -23,6 +23,7 @@ from regard.text.docstrings import Document, documents
 from regard.text.documents import unfold
 
 CUT = 512  # tokens, the end counted
+WHOLE = "model, whole documents"
 
 
 class Trained(NamedTuple):
@@ -52,7 +53,7 @@ def trained(corpora: dict[str, Corpus], out: Path, settings: dict[str, Any], **s
 def measure(options: argparse.Namespace, folder: Path) -> list[list[str]]:
     """The rows of the table."""
     settings = SETTINGS | {"train.max_epochs": options.epochs, "train.seed": options.seed}
-    corpora = write_documents(None, folder / "data")
+    corpora = write_documents(options.folder, folder / "data")
     long = trained(corpora, folder / "long", settings)
     tokenizer = long.translator.tokenizer
     ready = folder / "ready"
@@ -61,20 +62,25 @@ def measure(options: argparse.Namespace, folder: Path) -> list[list[str]]:
     short_corpora = {
         name: cut_corpus(corpus, tokenizer, folder / f"{name}.tsv") for name, corpus in corpora.items()
     }
-    # As many documents a step as the long model has: batches of fewer tokens, for they are shorter.
-    tokens = {"train.batch_tokens": options.cut_batch} if options.cut_batch else {}
-    short = trained(short_corpora, folder / "cut", settings | tokens, prepared=ready)
-    test = [each for each in documents() if each.split == "test"]
+    passes, minutes = f"model, first {CUT} tokens, same passes", f"model, first {CUT} tokens, same time"
+    runs = {passes: trained(short_corpora, folder / "passes", settings, prepared=ready)}
+    if options.same_time:
+        bound = {"train.max_epochs": 0, "train.minutes": long.seconds / 60}
+        runs[minutes] = trained(short_corpora, folder / "minutes", settings | bound, prepared=ready)
+    test = [each for each in documents(options.folder) if each.split == "test"]
     lengths = [len(ids) + 1 for ids in tokenizer.encode_batch([each.source for each in test])]
     kept = [(each, length) for each, length in zip(test, lengths, strict=True) if length <= 16384]
     sources = [each.source for each, _ in kept]
     texts = {
         "lead: first line of the body": [each.lead for each, _ in kept],
         "lead: first line of the source": [unfold(source).partition("\n")[0] for source in sources],
-        f"model, first {CUT} tokens": short.translator.translate([cut(text, tokenizer) for text in sources]),
-        "model, whole documents": long.translator.translate(sources),
+        **{
+            name: run.translator.translate([cut(text, tokenizer) for text in sources])
+            for name, run in runs.items()
+        },
+        WHOLE: long.translator.translate(sources),
     }
-    runs = {f"model, first {CUT} tokens": short, "model, whole documents": long}
+    runs[WHOLE] = long
     return [_row(name, found, kept, runs.get(name)) for name, found in texts.items()]
 
 
@@ -97,9 +103,10 @@ def _row(name: str, found: list[str], kept: list[tuple[Document, int]], run: Tra
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=8, help="passes over the documents, for each model")
+    parser.add_argument("--epochs", type=int, default=3, help="passes over the documents")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cut-batch", type=int, default=0, help="tokens of a batch of the cut model")
+    parser.add_argument("--same-time", action="store_true", help="a cut model of as many minutes too")
+    parser.add_argument("--folder", type=Path, help="Python files instead of the standard library")
     parser.add_argument("--name", default="documents")
     options = parser.parse_args()
     start = time.perf_counter()
@@ -110,7 +117,7 @@ def main() -> None:
         "Document generation: ROUGE-L on docstrings of the standard library",
         ["", "all", f"over {CUT} tokens", "functions", "classes", "modules", "steps", "seconds of training"],
         rows,
-        f"F1, the number of documents in brackets; seed {options.seed}, {options.epochs} passes each; "
+        f"F1, the number of documents in brackets; seed {options.seed}, {options.epochs} passes; "
         f"{time.perf_counter() - start:.0f} s in all.",
     )
 

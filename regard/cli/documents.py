@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from regard.text.docstrings import Document
 
 PRESET = "document"
-# Ten thousand documents are soon known by heart, and validation reads long ones: it is asked seldom.
-SETTINGS: dict[str, Any] = {"text.vocab_size": 6000, "train.valid_every": 400}
+# Minutes are a few passes over the modules: many small steps, little dropout, and validation, which reads
+# long documents too, is asked seldom.
+SETTINGS: dict[str, Any] = {
+    "text.vocab_size": 6000,
+    "train.batch_tokens": 4096,
+    "model.dropout": 0.1,
+    "train.valid_every": 500,
+}
 VALIDATED = 150
 SHOWN = 8
 WIDTH = 100  # characters of a source that are shown
