@@ -61,11 +61,11 @@ def test_older_requests_are_given_up(visit, site):
 
 
 def test_pointing_at_a_word_shows_where_it_came_from_and_how_sure_it_is(visit, site):
-    shown = visit("𝄞 a b c")
+    shown = visit("𝄞.\na b c")
     page = shown.page
-    words = site.translate("𝄞 a b c", words=True)["words"]
+    words = site.translate("𝄞.\na b c", words=True)["words"]
     assert page.locator(".said").all_text_contents() == [word["text"] for word in words]
-    at, source = next((i, word["from"][0]) for i, word in enumerate(words) if word["from"][0]["start"] > 1)
+    at, source = next((i, word["from"][0]) for i, word in enumerate(words) if word["from"][0]["start"] > 2)
     page.locator(".said").nth(at).hover()
     assert page.locator(".mirror mark").all_text_contents() == [source["text"]]
     assert page.locator(".threads path").count() == 1
@@ -190,6 +190,8 @@ def test_heads_switched_off_change_the_translation_at_once(visit, site):
             with page.expect_response("**/attention"):
                 inside.get_by_label(f"cross layer {layer}, head {head}: on").click()
             inside.locator(".silenced", has_text=str(sum(map(len, off.values())))).wait_for()
+            label = page.evaluate("document.activeElement.getAttribute('aria-label')")
+            assert label == f"cross layer {layer}, head {head}: on"  # one can go on by keyboard
     fields = {"q": "a b c d", "source": "en", "target": "de", "heads_off": off}
     wanted = site.post("/attention", fields).tree["translation"]
     whole = site.translate("a b c d")["translatedText"]

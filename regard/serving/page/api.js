@@ -49,16 +49,17 @@ export async function post(path, fields, signal) {
 export async function* translation(fields, signal) {
   const response = await send("translate", { ...fields, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let held = "";
+  let held = "", whole = false;
   for (;;) {
     const { done, value } = await reached(reader.read());
-    if (done) throw new Trouble("The answer broke off.", { wait: 3 });
+    if (done && !whole) throw new Trouble("The answer broke off.", { wait: 3 });
+    if (done) return;
     const blocks = (held + value).split("\n\n");
     held = blocks.pop();
     for (const [name, tree] of blocks.map(eventOf)) {
       if (name === "error") throw new Trouble(String(tree.error), { wait: 10 });
+      whole ||= name === "done";
       yield [name, tree];
-      if (name === "done") return;
     }
   }
 }

@@ -66,11 +66,15 @@ export class Inside {
   }
 
   async switchHeads(off) {
+    const pressed = document.activeElement?.getAttribute("aria-label");
     try {
       const fresh = await this.ask(this.sentences[this.at].text, off);
       this.off = Object.fromEntries(Object.entries(off).filter(([, heads]) => heads.length));
       this.alarm.show(null);
-      setTimeout(() => this.paintOff()); // when the look has drawn it
+      setTimeout(() => { // when the look has drawn it
+        this.paintOff();
+        [...this.body.querySelectorAll(".power")].find((button) => button.getAttribute("aria-label") === pressed)?.focus({ preventScroll: true });
+      });
       return fresh;
     } catch (error) {
       if (!(error instanceof Trouble)) throw error;

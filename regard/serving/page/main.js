@@ -100,9 +100,8 @@ class Page {
     let text = "";
     const asked = { q, ...this.pair, words: true, alternatives: ALTERNATIVES, glossary: this.glossary.terms() };
     for await (const [event, tree] of translation(asked, signal)) {
-      if (event === "done") return this.take(q, tree);
-      text += tree.text;
-      this.sheet.plain(text, true);
+      if (event === "done") this.take(q, tree);
+      else this.sheet.plain((text += tree.text), true);
     }
   }
 
