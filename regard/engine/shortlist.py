@@ -158,7 +158,8 @@ class _Counts:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.keys, self.numbers = np.empty(0, np.int64), np.empty(0)
+        self.keys: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        self.numbers: npt.NDArray[Any] = np.empty(0)
         self._new: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
 
     def add(self, source: Tensor, target: Tensor, weight: Tensor) -> None:

@@ -29,6 +29,8 @@ SHAPES = {
     "swish": {"model.activation": "swish", "model.output_bias": True},
     "gelu": {"model.activation": "gelu", "attention.score": "dot", "positions.kind": "none"},
     "learned": {"positions.kind": "learned", "positions.max_length": 19},
+    "rotary": {"positions.kind": "rotary"},
+    "rotary grouped": {"positions.kind": "rotary", "model.n_heads": 4, "model.kv_heads": 2},
     "untied": {"model.tied": "none", "model.decoder_heads": 2, "model.decoder_d_ff": 23},
 }
 
