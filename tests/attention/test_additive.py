@@ -16,7 +16,7 @@ def written_out(score: Additive, q: Tensor, k: Tensor) -> Tensor:
     return (torch.tanh(a[:, :, :, None] + b[:, :, None]) * score.value[:, 0, None, None]).sum(-1)
 
 
-@pytest.mark.parametrize("size", [1, 200, 1 << 17])
+@pytest.mark.parametrize("size", [1, 200, 1 << 18])
 def test_value_and_gradients_are_those_of_the_formula(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(additive, "SLICE", size)
     torch.manual_seed(size)
