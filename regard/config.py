@@ -119,8 +119,8 @@ class ModelConfig:
         )
         _rule(
             self.target_vocab_size in (0, self.vocab_size) or self.tied in ("target", "none"),
-            f"a target vocabulary of its own ({self.target_vocab_size}, the source has {self.vocab_size}) needs "
-            f"model.tied target or none, not {self.tied}",
+            f"a target vocabulary of its own ({self.target_vocab_size}, the source has {self.vocab_size}) "
+            f"needs model.tied target or none, not {self.tied}",
         )
 
 
@@ -305,8 +305,8 @@ class Config:
             )
         _rule(
             self.attention.kind == "full" or kind not in _ON_SCORES,
-            f"positions.kind={kind} acts on the score of every pair, and attention.kind={self.attention.kind} "
-            "does not compute them all; take sinusoidal, learned, rotary or none",
+            f"positions.kind={kind} acts on the score of every pair, and attention.kind="
+            f"{self.attention.kind} does not compute them all; take sinusoidal, learned, rotary or none",
         )
 
 
@@ -324,6 +324,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.decoder_layers": 6,
         "model.d_ff": 2048,
         "model.norm": "post",
+        "positions.kind": "sinusoidal",
     },
     "deep": {"model.encoder_layers": 6, "model.decoder_layers": 1},
     "document": {  # long text in, short text out
@@ -333,6 +334,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.d_ff": 512,
         "attention.kind": "local",
         "attention.window": 128,
+        "positions.kind": "rotary",
         "data.max_length": 16384,
         "data.max_ratio": 16384.0,
         "train.batch_tokens": 16384,

@@ -30,7 +30,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_files_to_docstrings(
     modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(documents, "SETTINGS", {"train.max_steps": 30, "model.d_model": 32, "train.lr": 0.01})
+    quick = {"train.max_steps": 30, "model.d_model": 32, "decode.max_extra": 12, "decode.beam": 1}
+    monkeypatch.setattr(documents, "SETTINGS", quick)
     monkeypatch.chdir(tmp_path)
     flags = ["documents", str(modules), "--minutes", "0.5"]
     assert main.run(flags) == 0
