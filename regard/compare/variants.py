@@ -25,7 +25,7 @@ FAMILY: dict[str, dict[str, Any]] = {
     "general": {"attention.score": "general"},
     "learned": {"positions.kind": "learned"},
     "relative": {"positions.kind": "relative"},
-    "rotary": {"positions.kind": "rotary"},
+    "sinusoidal": {"positions.kind": "sinusoidal"},
     "alibi": {"positions.kind": "alibi"},
     "no positions": {"positions.kind": "none"},
     "1 head": {"model.n_heads": 1},

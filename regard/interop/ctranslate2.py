@@ -35,7 +35,8 @@ _NEVER = -1e9  # the bias of a token that is never written
 def write(loaded: Loaded, out: Path) -> None:
     """A folder that `ctranslate2.Translator` opens, in float32; it can compute in others."""
     need(NAME)
-    allowed = {"attention.score": ("scaled-dot", "dot"), "positions.kind": ("sinusoidal", "learned", "none")}
+    kinds = ("sinusoidal", "learned", "rotary", "none")
+    allowed = {"attention.score": ("scaled-dot", "dot"), "positions.kind": kinds}
     model = plain(loaded.model, loaded.config, "CTranslate2", allowed)
     spec = _spec(model, loaded.config)
     _fill_ends(spec, model, loaded)
@@ -62,10 +63,22 @@ def _spec(model: Transformer, config: Config) -> Any:
         "pre_norm": shape.norm == "pre",
         "activation": specs.Activation[shape.activation.upper()],
     }
+    decoder_heads = shape.decoder_heads or shape.n_heads
     return specs.TransformerSpec(
-        specs.TransformerEncoderSpec(shape.encoder_layers, shape.n_heads, **options),
-        specs.TransformerDecoderSpec(shape.decoder_layers, shape.decoder_heads or shape.n_heads, **options),
+        specs.TransformerEncoderSpec(
+            shape.encoder_layers, shape.n_heads, **options, **_turns(config, shape.n_heads)
+        ),
+        specs.TransformerDecoderSpec(
+            shape.decoder_layers, decoder_heads, **options, **_turns(config, decoder_heads)
+        ),
     )
+
+
+def _turns(config: Config, heads: int) -> dict[str, Any]:
+    """Rotary positions of halves, as ours are; CTranslate2's own choice would be neighbours."""
+    if config.positions.kind != "rotary":
+        return {}
+    return {"rotary_dim": config.model.d_model // heads, "rotary_interleave": False}
 
 
 def _fill_ends(spec: Any, model: Transformer, loaded: Loaded) -> None:
@@ -75,7 +88,8 @@ def _fill_ends(spec: Any, model: Transformer, loaded: Loaded) -> None:
     spec.decoder.embeddings.weight = model.target_embedding.weight.detach()
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
         side.scale_embeddings = config.model.scale_embedding
-        side.position_encodings.encodings = position_table(model, config)
+        if config.positions.kind != "rotary":
+            side.position_encodings.encodings = position_table(model, config)
         if isinstance(norm, nn.LayerNorm):
             _fill_norm(side.layer_norm, norm)
     spec.decoder.projection.weight = model.output_weight.detach()

@@ -26,6 +26,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"model__tied": "target", "model__scale_embedding": False},
     {"positions__kind": "learned", "model__decoder_heads": 5, "model__decoder_d_ff": 41},
     {"positions__kind": "none", "attention__score": "dot", "model__activation": "gelu"},
+    {"positions__kind": "rotary", "model__decoder_heads": 5},
 ]
 
 
@@ -101,7 +102,7 @@ def test_int8_is_computed_from_the_same_folder(make: Make, english: list[str], t
     ("variant", "said"),
     [
         ({"model__kv_heads": 1}, r"kv_heads=1 with 3 heads"),
-        ({"positions__kind": "rotary"}, "positions.kind=rotary"),
+        ({"positions__kind": "alibi"}, "positions.kind=alibi"),
         ({"attention__score": "additive"}, "attention.score=additive"),
     ],
 )

@@ -81,3 +81,25 @@ def test_a_short_budget_gets_a_model_that_it_can_fill(minutes: float | None, wid
     assert settle(None, None, asked, None).model.d_model == width
     assert settle("base", None, asked, None).model.d_model == 512
     assert settle(None, None, asked | {"model.d_model": 64}, None).model.d_model == 64
+
+
+@pytest.mark.parametrize(
+    ("preset", "asked", "kind"),
+    [
+        (None, {}, "rotary"),
+        ("deep", {}, "rotary"),
+        ("base", {}, "sinusoidal"),  # the paper's
+        (None, {"positions.kind": "sinusoidal"}, "sinusoidal"),
+        (None, {"model.kind": "rnn"}, "sinusoidal"),
+        (None, {"attention.kind": "local"}, "sinusoidal"),
+        (None, {"model.d_model": 12, "model.n_heads": 4}, "sinusoidal"),  # heads of 3 cannot be turned
+    ],
+)
+def test_a_transformer_that_can_trains_with_rotary_positions(
+    preset: str | None, asked: dict[str, Any], kind: str
+) -> None:
+    assert settle(preset, None, asked, None).positions.kind == kind
+
+
+def test_a_model_that_is_trained_further_keeps_its_positions() -> None:
+    assert settle(None, None, {}, Config()).positions.kind == "sinusoidal"
