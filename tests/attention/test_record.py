@@ -40,7 +40,8 @@ def test_the_vectors_of_a_call_give_its_weights_and_its_output_again() -> None:
         out = heads(x, heads.keys_values(y))
         heads(x, heads.keys_values(x))
     vectors = tape.vectors("a")[0]
-    assert vectors is not None and vectors.bias is None
+    assert vectors is not None
+    assert vectors.bias is None
     torch.testing.assert_close(vectors.scores, vectors.q @ vectors.k.mT / 3**0.5)
     torch.testing.assert_close(vectors.scores.softmax(-1), tape["a"][0])
     joined = (tape["a"][0] @ vectors.v).transpose(1, 2).flatten(2)
