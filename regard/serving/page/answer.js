@@ -54,7 +54,7 @@ function draw(sheet, text, words, source) {
 }
 
 function wordOf(text, sure, at) {
-  const doubt = typeof sure === "number" ? Math.max(0, (SURE - sure) / SURE) : 0;
+  const doubt = typeof sure === "number" && /[\p{L}\p{N}]/u.test(text) ? Math.max(0, (SURE - sure) / SURE) : 0; // a full stop would only distract
   const known = typeof sure === "number" ? percent(sure) : null;
   return element("span", { class: `said${doubt ? " unsure" : ""}`, "data-at": at, "data-sure": known, style: { "--doubt": percent(doubt) } }, text);
 }
