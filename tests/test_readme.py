@@ -5,6 +5,7 @@ untested unnoticed.
 """
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,15 @@ def commands(markdown: str) -> list[str]:
 
 
 def shortened(line: str) -> str:
-    """The same command with training that ends in seconds, in a folder of its own."""
+    """The same command with training that ends in seconds, in a folder of its own, and a server that ends.
+
+    The family in full takes a quarter of an hour; tests/cli/test_compare.py runs smaller ones.
+    """
+    if line.startswith("regard serve"):
+        return f"timeout --preserve-status 9 {line} --port 0 || test $? = {128 + signal.SIGTERM}"
+    if line.startswith("regard compare"):
+        small = "--cost --lengths 8,16,32 --widths 8,16,32 --seconds 5"
+        return line.replace("--cost", small) if "--cost" in line else f"{line.partition('#')[0]} --help"
     if " --from " in line:  # takes its shape from the model before
         flags = "--set train.max_steps=2"
     else:
