@@ -28,7 +28,7 @@ class Options:
 
 @takes(Options)
 def export(options: Options) -> None:
-    """Write a model for CTranslate2, Hugging Face transformers or ONNX."""
+    """Write a model for CTranslate2, Hugging Face or ONNX."""
     from importlib import import_module
 
     from regard.interop.parts import new_folder

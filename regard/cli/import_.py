@@ -22,7 +22,7 @@ class Options:
 
 @takes(Options)
 def import_(options: Options) -> None:
-    """Make a model folder of a Hugging Face Marian model, such as opus-mt."""
+    """Make a model folder of a Marian one, such as opus-mt."""
     from regard.interop import marian
     from regard.interop.parts import new_folder
     from regard.models.folder import save

@@ -47,7 +47,7 @@ class Options:
 
 @takes(Options)
 def shortlist(options: Options) -> None:
-    """Learn a lexical shortlist for `translate --shortlist`: a narrower, faster output layer."""
+    """Learn which words to expect: a faster output layer."""
     from regard.cli.files import corpus_of
 
     corpus = corpus_of(options.files) if options.files else None

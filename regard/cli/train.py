@@ -35,7 +35,7 @@ class TrainCommand(TyperCommand):
 
 
 def _shown(default: Any) -> str:
-    return str(default).lower() if isinstance(default, bool) else f"{default}"
+    return str(default).lower() if isinstance(default, bool) else f"{default}" or '""'
 
 
 def spread_valid(args: list[str], flag: str = "--valid") -> list[str]:

@@ -240,7 +240,7 @@ def test_a_full_disk(letter_files: Files, tmp_path: Path, regard: Run):
 def test_help_lists_every_key_with_its_default(regard: Run):
     lines = [line.split() for line in regard("train", "--help").stdout.splitlines()]
     for key, default in known_keys().items():
-        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        shown = str(default).lower() if isinstance(default, bool) else str(default) or '""'
         assert [key, shown] in lines
 
 

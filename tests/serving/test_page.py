@@ -221,6 +221,7 @@ def test_one_of_several_sentences_is_looked_into(visit):
 def test_the_model_tells_of_itself(visit, site, model):
     shown = visit()
     page = shown.page
+    page.wait_for_function("() => document.querySelector('.top .model').textContent")
     assert page.locator(".top .model").text_content() == model.name
     page.locator("[data-value=model]").click()
     card = page.locator(".card-text")

@@ -14,6 +14,7 @@ SETTINGS = {
     "model.encoder_layers": 1,
     "model.decoder_layers": 1,
     "model.d_ff": 128,
+    "positions.kind": "sinusoidal",  # one layer needs places, not distances alone, to reverse
     "model.dropout": 0.0,
     "train.lr": 0.004,
     "train.batch_tokens": 600,
