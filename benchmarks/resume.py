@@ -21,8 +21,8 @@ from pathlib import Path
 
 from report import write_report
 
+from regard.atomic import TEMPORARY
 from regard.text.phrasebook import phrases
-from regard.training.atomic import TEMPORARY
 from regard.training.run import train
 
 SETTINGS = {

@@ -1,7 +1,7 @@
 """One tree of frozen dataclasses: every setting, its default and the rule it must keep.
 
 TOML and dotted overrides come in (`merge`), JSON goes out (`to_json`). A key that is unknown is
-refused with the nearest known one. A preset is nothing but a handful of overrides.
+refused with the nearest known one.
 """
 
 import dataclasses
@@ -310,42 +310,6 @@ class Config:
         )
 
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {
-        "model.d_model": 128,
-        "model.d_ff": 512,
-        "train.batch_tokens": 2048,
-    },
-    "small": {},
-    "base": {
-        "model.d_model": 512,
-        "model.n_heads": 8,
-        "model.encoder_layers": 6,
-        "model.decoder_layers": 6,
-        "model.d_ff": 2048,
-        "model.norm": "post",
-        "positions.kind": "sinusoidal",
-    },
-    "deep": {"model.encoder_layers": 6, "model.decoder_layers": 1},
-    "document": {  # long text in, short text out
-        "model.d_model": 128,
-        "model.encoder_layers": 2,
-        "model.decoder_layers": 2,
-        "model.d_ff": 512,
-        "attention.kind": "local",
-        "attention.window": 128,
-        "positions.kind": "rotary",
-        "data.max_length": 16384,
-        "data.max_ratio": 16384.0,
-        "train.batch_tokens": 16384,
-        "decode.length_penalty": 1.0,
-        "decode.max_ratio": 0.0,
-        "decode.max_extra": 96,
-        "decode.max_source": 16384,
-    },
-}
-
-
 def known_keys() -> dict[str, Any]:
     """Every dotted key with its default, in the order of the tree."""
     return {
@@ -414,13 +378,6 @@ def merge(config: Config, overrides: dict[str, Any]) -> Config:
         tables.setdefault(table, {})[leaf] = _fit(key, value, type(known[key]))
     changed = {name: dataclasses.replace(getattr(config, name), **leaves) for name, leaves in tables.items()}
     return dataclasses.replace(config, **changed)
-
-
-def preset(name: str) -> dict[str, Any]:
-    """The overrides of a preset."""
-    if name not in PRESETS:
-        raise UsageError(f"unknown preset {name}; there are {', '.join(PRESETS)}")
-    return PRESETS[name]
 
 
 def to_dict(config: Config) -> dict[str, Any]:

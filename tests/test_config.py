@@ -10,19 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.config import (
-    PRESETS,
     Config,
     flatten,
     from_dict,
     known_keys,
     merge,
     parse_set,
-    preset,
     read_toml,
     to_dict,
     to_json,
 )
 from regard.errors import UsageError
+from regard.presets import PRESETS, preset
 
 
 def test_known_keys_are_the_leaves_of_the_tree():

@@ -256,7 +256,7 @@ def make_folder(folder: Path) -> Path:
 
 def write(path: Path, text: str) -> None:
     """A file of results; whole or not at all."""
-    from regard.training.atomic import write_text
+    from regard.atomic import write_text
 
     write_text(path, text)
 

@@ -70,7 +70,8 @@ class Options:
 def distill(options: Options) -> None:
     """Train a faster student on what a teacher translates. Run again, it goes on where it stopped."""
     from regard.cli.files import corpus_of
-    from regard.config import Config, merge, preset, read_toml
+    from regard.config import Config, merge, read_toml
+    from regard.presets import preset
 
     sources = text_of(options.files) if options.files else None
     valid = corpus_of(options.valid) if options.valid else None

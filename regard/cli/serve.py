@@ -40,7 +40,7 @@ class Options:
     max_chars: Annotated[int, typer.Option(min=1, max=10_000_000, help="Characters in one request.")] = (
         100_000
     )
-    queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests that may wait; more get 429.")] = 32
+    queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests at a time; more get 429.")] = 32
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
     origins: Annotated[
         list[str] | None,
@@ -73,7 +73,7 @@ def serve(options: Options) -> None:
     from regard.serving.service import Service
 
     places = [parse_place(argument) for argument in options.models]
-    limits = Limits(characters=options.max_chars, waiting=options.queue, rows=options.batch_size)
+    limits = Limits(characters=options.max_chars, requests=options.queue, rows=options.batch_size)
     loading = Loading(options.device, options.precision, options.engine)
     service = Service(Directory(places), limits, tuple(options.api_keys or ()), loading)
     listening = server.bind(options.host, options.port)

@@ -1,6 +1,7 @@
 """Lines in and lines out of `translate`: plain or gzip, a file or `-`, one at a time.
 
 Unlike training data (regard/data/corpus.py) the input is read once, so it may be a pipe or have no end.
+Before this file: `regard.data.lines`.
 """
 
 import codecs
@@ -9,14 +10,12 @@ import gzip
 import io
 import sys
 import typing
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from regard.errors import DataError, UsageError
-
-_GZIP_MAGIC = b"\x1f\x8b"
+from regard.data import lines
+from regard.errors import UsageError
 
 
 def is_standard(path: Path) -> bool:
@@ -28,7 +27,7 @@ def is_standard(path: Path) -> bool:
 def reading(path: Path) -> Iterator[Iterator[str]]:
     """The lines of an input as text; opened at once, read as they are asked for."""
     if not is_standard(path):
-        with _open(path) as handle:
+        with lines.open_file(path, again=False) as handle:
             yield _texts(handle, str(path))
     elif sys.stdin is None:
         raise UsageError("stdin is closed; name a file with -i")
@@ -37,40 +36,11 @@ def reading(path: Path) -> Iterator[Iterator[str]]:
 
 
 def _texts(handle: io.BufferedReader, name: str) -> Iterator[str]:
-    try:
-        for number, raw in enumerate(_unzipped(handle), 1):
-            yield _text(raw.rstrip(b"\r\n"), name, number)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{name} is a truncated or damaged gzip file ({error}); make it again") from error
-
-
-def _text(raw: bytes, name: str, number: int) -> str:
-    if number == 1:
-        raw = raw.removeprefix(codecs.BOM_UTF8)
-    if b"\0" in raw:
-        raise DataError(f"{name} line {number}: holds a NUL byte; is this a text file?")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        where = f"{name} line {number}: byte {error.start + 1} (0x{raw[error.start]:02x})"
-        raise DataError(f"{where} is not UTF-8; convert the input to UTF-8") from error
-
-
-def _open(path: Path) -> io.BufferedReader:
-    try:
-        return path.open("rb")
-    except IsADirectoryError:
-        raise DataError(f"{path} is a directory; give a text file") from None
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist; check the path") from None
-    except OSError as error:
-        raise DataError(f"cannot open {path}: {error.strerror}") from error
-
-
-def _unzipped(handle: io.BufferedReader) -> Iterator[bytes]:
-    """Lines that end at the byte "\\n" and nowhere else."""
-    zipped = handle.peek(2)[:2] == _GZIP_MAGIC
-    yield from gzip.GzipFile(fileobj=handle) if zipped else handle
+    with lines.reading(name):
+        stream = gzip.GzipFile(fileobj=handle) if lines.is_gzip(handle) else handle
+        for number, raw in enumerate(stream, 1):
+            raw = raw.rstrip(b"\r\n")
+            yield lines.decode(raw if number > 1 else raw.removeprefix(codecs.BOM_UTF8), name, number)
 
 
 @contextlib.contextmanager

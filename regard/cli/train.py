@@ -25,7 +25,8 @@ class TrainCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Every key that --set and a config file take, with its default."""
-        from regard.config import PRESETS, known_keys
+        from regard.config import known_keys
+        from regard.presets import PRESETS
 
         with formatter.section("Config keys, for --set and TOML files"):
             formatter.write_dl([(key, _shown(default)) for key, default in known_keys().items()], col_max=40)
@@ -131,7 +132,8 @@ class Options:
 
     def check(self) -> None:
         """Refuse a slip of the pen before torch is loaded."""
-        from regard.config import Config, merge, preset, read_toml
+        from regard.config import Config, merge, read_toml
+        from regard.presets import preset
 
         asked = dict(preset(self.preset)) if self.preset else {}
         asked |= read_toml(self.config) if self.config else {}

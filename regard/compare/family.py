@@ -15,13 +15,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from regard.atomic import write_text
 from regard.compare.trial import Job, Outcome
 from regard.compare.variants import Variant
-from regard.config import Config, merge, preset
+from regard.config import Config, merge
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
+from regard.presets import preset
 from regard.training import prepare
-from regard.training.atomic import write_text
 from regard.training.metrics import METRICS, read_metrics
 from regard.training.progress import Silent, duration
 from regard.training.workspace import make

@@ -136,7 +136,7 @@ def run(job: Job, outcome: Outcome) -> None:
 
 def write(job: Job, outcome: Outcome) -> None:
     """The outcome so far, whole."""
-    from regard.training.atomic import write_text
+    from regard.atomic import write_text
 
     write_text(Path(job.outcome), json.dumps(asdict(outcome), indent=2) + "\n")
 

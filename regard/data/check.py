@@ -16,8 +16,9 @@ import numpy as np
 from regard.config import DataConfig
 from regard.data.alignment import SlipDetector
 from regard.data.characters import describe, odd_characters, printable
-from regard.data.corpus import Corpus, Fault, Pair
+from regard.data.corpus import Corpus, Pair
 from regard.data.filter import EMPTY, OVER_LONG, RATIO, Encoder, Judged, judge
+from regard.data.lines import Fault
 
 STOPS, LEFT_OUT, KEPT = "training stops", "left out", "kept"
 SLIPPED, DUPLICATE, IDENTICAL, ODD = "slipped", "duplicate", "identical", "odd characters"

@@ -1,27 +1,17 @@
-"""Files of sentence pairs, read as a stream: the first file that a person's text meets.
-
-A line ends at the byte "\\n" and nowhere else, so U+2028 and U+0085 stay inside it. Files may be
-plain or gzip, told apart by their first bytes. The tokenizer and `store.py` read from here.
+"""Files of sentence pairs, read as a stream. Before this file: `lines.py`; the tokenizer and `store.py` read
+from here.
 """
 
-import codecs
-import gzip
 import hashlib
-import io
-import stat
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
+from regard.data.lines import Fault, OnFault, decode, open_file, read_lines, reading, refuse
 from regard.data.parses import Parse, Parses
-from regard.errors import DataError, StorageError, UsageError
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+from regard.errors import DataError, UsageError
 
 
 class Pair(NamedTuple):
@@ -31,22 +21,6 @@ class Pair(NamedTuple):
     tgt: str
     line: int
     parse: Parse | None = None  # of the source, where the corpus has parses
-
-
-class Fault(NamedTuple):
-    """Something in a file that training refuses: `kind` is encoding, columns or misaligned."""
-
-    kind: str
-    path: Path
-    line: int
-    message: str
-
-
-OnFault = Callable[[Fault], None]
-
-
-def _refuse(fault: Fault) -> NoReturn:
-    raise DataError(fault.message)
 
 
 @dataclass(frozen=True)
@@ -98,7 +72,7 @@ class Corpus:
         sides = zip(self.sources, self.targets, parses, strict=True)
         return [Corpus((src,), (tgt,), parses=own) for src, tgt, own in sides]
 
-    def pairs(self, on_fault: OnFault = _refuse) -> Iterator[Pair]:
+    def pairs(self, on_fault: OnFault = refuse) -> Iterator[Pair]:
         """Every pair in order, the empty ones too.
 
         A fault raises DataError. With `on_fault` it is handed over just before its pair, and reading
@@ -111,7 +85,7 @@ class Corpus:
                 pairs = _side_by_side(part.sources[0], part.targets[0], on_fault)
             yield from _parsed(pairs, part) if part.parses else pairs
 
-    def lines(self, on_fault: OnFault = _refuse) -> Iterator[str]:
+    def lines(self, on_fault: OnFault = refuse) -> Iterator[str]:
         """Every source and target line, pair by pair: what a joint tokenizer is trained on."""
         for pair in self.pairs(on_fault):
             yield pair.src
@@ -134,20 +108,9 @@ class Corpus:
         digest = hashlib.sha256(b"tables" if self.tables else b"sides")
         digest.update(b"parses" if self.parses else b"")
         for path in self.paths:
-            with _reading(path), _open_file(path) as handle:
+            with reading(str(path)), open_file(path, again=True) as handle:
                 digest.update(hashlib.file_digest(handle, "sha256").digest())
         return digest.hexdigest()
-
-
-def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a plain or gzip file as bytes, without line ends and without a leading BOM."""
-    with _reading(path), _open_file(path) as handle:
-        zipped = handle.peek(2)[:2] == _GZIP_MAGIC
-        # The outer buffer makes iterating over gzip lines several times quicker.
-        stream = io.BufferedReader(gzip.GzipFile(fileobj=handle), 1 << 16) if zipped else handle
-        for number, raw in enumerate(stream):
-            raw = raw.rstrip(b"\r\n")
-            yield raw if number else raw.removeprefix(codecs.BOM_UTF8)
 
 
 def open_parses(paths: Sequence[Path]) -> Parses:
@@ -155,51 +118,10 @@ def open_parses(paths: Sequence[Path]) -> Parses:
     return Parses(*((read_lines(path), str(path)) for path in paths))
 
 
-def _open_file(path: Path) -> io.BufferedReader:
-    """`path` opened for bytes, if it is a regular file: pipes cannot be read a second time."""
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise DataError(f"{path} is a directory; give a text file")
-        if not stat.S_ISREG(mode):
-            raise DataError(f"{path} is not a regular file, and it is read more than once; save it first")
-        return path.open("rb")
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist; check the path") from None
-    except OSError as error:
-        raise DataError(f"cannot open {path}: {error.strerror}") from error
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """What can go wrong between the disk and the bytes, as our errors."""
-    try:
-        yield
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is a truncated or damaged gzip file ({error}); make it again") from error
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _decode(raw: bytes, path: Path, line: int, on_fault: OnFault) -> str:
-    """The text of a line; strict UTF-8 without NUL."""
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        hint = "it looks like UTF-16" if line == 1 and raw.startswith(_UTF16_MARKS) else error.reason
-        where = f"{path} line {line}: byte {error.start + 1} (0x{raw[error.start]:02x}) is not UTF-8"
-        on_fault(Fault("encoding", path, line, f"{where}, {hint}; convert the file to UTF-8"))
-        text = raw.decode("utf-8", "replace")
-    if "\0" in text:
-        on_fault(Fault("encoding", path, line, f"{path} line {line}: holds a NUL byte; is this a text file?"))
-        text = text.replace("\0", "\ufffd")
-    return text
-
-
 def _table_pairs(path: Path, on_fault: OnFault) -> Iterator[Pair]:
     """Source, tab, target; a blank line is an empty pair."""
     for line, raw in enumerate(read_lines(path), 1):
-        text = _decode(raw, path, line, on_fault)
+        text = decode(raw, path, line, on_fault)
         columns = text.split("\t") if text.strip() else ["", ""]
         if len(columns) != 2:
             found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
@@ -221,7 +143,7 @@ def _side_by_side(source: Path, target: Path, on_fault: OnFault) -> Iterator[Pai
             )
             on_fault(Fault("misaligned", source, line, message))
             return
-        yield Pair(_decode(src, source, line, on_fault), _decode(tgt, target, line, on_fault), line)
+        yield Pair(decode(src, source, line, on_fault), decode(tgt, target, line, on_fault), line)
 
 
 def _parsed(pairs: Iterator[Pair], part: Corpus) -> Iterator[Pair]:

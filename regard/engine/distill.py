@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from regard.atomic import write_atomically, write_text
 from regard.config import Config
 from regard.data.corpus import Corpus
 from regard.data.store import Store, reopen_store
@@ -30,7 +31,6 @@ from regard.models.folder import load as load_folder
 from regard.text.normalise import normalise
 from regard.text.tokenizer import Tokenizer
 from regard.training import prepare
-from regard.training.atomic import write_atomically, write_text
 from regard.training.checkpoint import saved_steps
 from regard.training.lock import locked
 from regard.training.prepare import Files

@@ -24,12 +24,12 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from regard.atomic import write_atomically
 from regard.attention.record import record
 from regard.data.batch import pad_sources
 from regard.errors import DataError, ModelError, UsageError
 from regard.models.transformer import Transformer
 from regard.text.tokenizer import Tokenizer
-from regard.training.atomic import write_atomically
 
 FILE = "shortlist.safetensors"
 BEST, FREQUENT = 32, 256  # tokens kept for a source token; frequent ones that are always allowed

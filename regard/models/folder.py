@@ -11,9 +11,9 @@ nothing. Before this file: training; after it: `regard.decoding.translator`.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from regard.atomic import write_together
 from regard.config import Config, from_dict, merge, to_dict
 from regard.errors import ModelError, RegardError, StorageError, UsageError
 from regard.models import build
@@ -29,7 +30,6 @@ from regard.text.tokenizer import Tokenizer
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
 GENERATION, CARD = "generation.json", "README.md"
-TEMPORARY = ".part"
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.pickle", "*.ckpt")
 _PICKLE_STARTS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -237,40 +237,12 @@ def _tree_checksum(tree: dict[str, Any]) -> str:
 
 
 def _write_all(folder: Path, files: dict[str, bytes]) -> None:
-    """All files or none: written and flushed beside their places first, then renamed in this order."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, data in files.items():
-            _write_flushed(folder / (name + TEMPORARY), data)
-        for name in files:
-            (folder / (name + TEMPORARY)).replace(folder / name)
-        _flush_folder(folder)
     except OSError as error:
-        raise StorageError(
-            f"cannot save the model in {folder}: {error.strerror or error}; what was there before is intact"
-        ) from error
-    finally:
-        for name in files:
-            _remove(folder / (name + TEMPORARY))
+        raise StorageError(f"cannot make {folder}: {error.strerror or error}") from error
+    write_together(folder, {name: functools.partial(_put, data) for name, data in files.items()})
 
 
-def _write_flushed(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return  # the failure that matters is on its way already
-
-
-def _flush_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+def _put(data: bytes, path: Path) -> None:
+    path.write_bytes(data)

@@ -1,7 +1,7 @@
 """Requests of many clients become batches for one engine, and a lone request never waits for company.
 
 Whatever waits when the engine becomes free goes together: a sentence of each request in turn, so that a
-long text delays nobody, as many as a batch may hold. A request that finds the queue full is sent away; one
+long text delays nobody, as many as a batch may hold. A request that finds too many is sent away; one
 whose client has gone leaves the queue. The engine works in threads of its own, each with a batch, so that
 it is never idle while answers are sent; the event loop only hands over and takes back. Before this file:
 `service.py`; after it: `engine.py`.
@@ -80,6 +80,7 @@ class Batcher:
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
         self._running = 0  # sentences in the engine
+        self._inside: set[Job] = set()  # that wait or are in the engine; touched by the event loop alone
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.1  # that a batch takes, a running mean
@@ -99,20 +100,25 @@ class Batcher:
             return job
         with self._wake:
             self.check_room()
+            self._inside.add(job)
             self._jobs.append(job)
             self.counts.queue(len(self._jobs))
             self._wake.notify()
         return job
 
     def check_room(self) -> None:
-        """Refuse where the queue is full, and say when to come back."""
-        if len(self._jobs) >= self.limits.waiting:
+        """Refuse where there are as many as may be, and say when to come back.
+
+        Those in the engine count: whoever is taken waits for all before him, begun or not.
+        """
+        if len(self._inside) >= self.limits.requests:
             seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
-            said = f"too many requests are waiting ({self.limits.waiting}); try again in {seconds} s"
+            said = f"too many requests at once ({self.limits.requests}); try again in {seconds} s"
             raise Refusal(429, said, retry_after=seconds)
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""
+        self._inside.discard(job)
         with self._wake:
             if job in self._jobs:
                 self._jobs.remove(job)
@@ -198,3 +204,5 @@ class Batcher:
     def _deliver(self, batch: Sequence[tuple[Job, int]], results: Sequence[Any]) -> None:
         for (job, number), result in zip(batch, results, strict=True):
             job.arrive(number, result)
+            if not job.missing:
+                self._inside.discard(job)

@@ -20,7 +20,7 @@ class Limits:
     """Bounds that `regard serve` can be told; the others are above."""
 
     characters: int = 100_000  # of text in one request
-    waiting: int = 32  # requests that wait for the engine
+    requests: int = 32  # that wait for the engine or are in it
     rows: int = 32  # sentences in one batch
     tokens: int = 4096  # padded source tokens in one batch
     body_seconds: float = 10.0  # for a client to send its request

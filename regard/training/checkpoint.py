@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from regard.training.atomic import remove_parts, write_atomically
+from regard.atomic import remove_parts, write_atomically
 
 
 class BrokenCheckpointError(ValueError):

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from regard.atomic import write_text
 from regard.errors import StorageError, UsageError
-from regard.training.atomic import write_text
 
 METRICS = "metrics.jsonl"
 

@@ -13,15 +13,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.config import Config, flatten, merge, preset, read_toml, to_dict
+from regard.atomic import write_text
+from regard.config import Config, flatten, merge, read_toml, to_dict
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
 from regard.errors import ModelError, UsageError
 from regard.models import build
 from regard.models.folder import Loaded
+from regard.presets import preset
 from regard.text.languages import languages_of
 from regard.text.tokenizer import Tokenizer
-from regard.training.atomic import write_text
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.feed import Feed, hold_out
 from regard.training.metrics import require_tensorboard

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, Unpack
 import torch
 
 from regard import __version__
+from regard.atomic import remove_parts, write_text
 from regard.config import Config
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
@@ -26,7 +27,6 @@ from regard.text.languages import language_name
 from regard.text.tokenizer import Tokenizer
 from regard.training import prepare
 from regard.training.allocator import keep_freed_memory
-from regard.training.atomic import remove_parts, write_text
 from regard.training.averaging import holding
 from regard.training.checkpoint import newest
 from regard.training.device import pick_device

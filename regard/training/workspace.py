@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.atomic import TEMPORARY, write_text
 from regard.config import Config, flatten, to_dict
 from regard.errors import StorageError, UsageError
-from regard.training.atomic import TEMPORARY, write_text
 from regard.training.checkpoint import saved_steps
 from regard.training.lock import LOCK
 

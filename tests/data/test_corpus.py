@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data import corpus as corpus_module
-from regard.data.corpus import Corpus, Fault, Pair, read_lines
+from regard.data import lines as lines_module
+from regard.data.corpus import Corpus, Pair
+from regard.data.lines import Fault, read_lines
 from regard.errors import DataError, StorageError, UsageError
 
 
@@ -127,7 +128,7 @@ def test_failing_disk_is_no_fault_of_the_data(
         def readinto(self, _: object) -> int:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(corpus_module, "_open_file", lambda _: io.BufferedReader(Failing()))
+    monkeypatch.setattr(lines_module, "open_file", lambda *_, **__: io.BufferedReader(Failing()))
     with pytest.raises(StorageError, match=r"cannot read .*a\.en: Input/output error"):
         Corpus.of(two).check_files()
 

@@ -401,5 +401,5 @@ def test_weights_are_in_place_before_the_config(
 def test_a_place_that_cannot_be_written_is_a_storage_error(
     saved: Path, config: Config, model: nn.Module, tokenizer: Tokenizer
 ) -> None:
-    with pytest.raises(StorageError, match="cannot save the model"):
+    with pytest.raises(StorageError, match="cannot make"):
         folder.save(saved / "config.json", config=config, model=model, tokenizer=tokenizer, card="")

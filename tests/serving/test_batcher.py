@@ -130,7 +130,7 @@ def test_a_full_queue_sends_away_and_says_when_to_come_back():
             assert await job.all() == ["X"]
         assert await batcher.submit("k", ["z"], [1]).all() == ["Z"]
 
-    run(scenario, waiting=2)
+    run(scenario, requests=3)
 
 
 def test_what_nobody_waits_for_is_not_begun():

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from regard import atomic
 from regard.errors import StorageError
-from regard.training import atomic
 from regard.training.checkpoint import (
     BrokenCheckpointError,
     Checkpoint,

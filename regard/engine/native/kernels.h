@@ -82,7 +82,7 @@ struct Rows {
 
 enum Activation { LINEAR = 0, RELU = 1, GELU = 2, SILU = 3 };
 
-// Where a product goes: c[row][column - 16 * first] = act(x Wᵀ + b) + residual.
+// Where a product goes: c[row][column - 16 * first] = act(x Wᵀ + b), or x Wᵀ + b + residual.
 struct Target {
     float* c = nullptr;
     int stride = 0;

@@ -4,8 +4,9 @@ Written under another name in the same folder, flushed to the disk, then renamed
 A full disk leaves the old file as it was and becomes a StorageError.
 """
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from regard.errors import StorageError
@@ -15,19 +16,29 @@ TEMPORARY = ".part"
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in the place of `path`."""
-    part = path.with_name(path.name + TEMPORARY)
+    write_together(path.parent, {path.name: write})
+
+
+def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) -> None:
+    """The same for several files of one folder: all are flushed first, then renamed in this order."""
+    parts = {folder / name: folder / (name + TEMPORARY) for name in files}
     try:
-        write(part)
-        with part.open("rb+") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
-        _sync_folder(path.parent)
+        for write, part in zip(files.values(), parts.values(), strict=True):
+            write(part)
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+        for path, part in parts.items():
+            part.replace(path)
+        _sync_folder(folder)
     except BaseException as error:
-        part.unlink(missing_ok=True)
+        for part in parts.values():
+            with contextlib.suppress(OSError):  # the failure that matters is on its way already
+                part.unlink(missing_ok=True)
         # safetensors reports the system's errors as its own class; the cause is in the words only.
         if isinstance(error, OSError) or type(error).__name__ == "SafetensorError":
             reason = getattr(error, "strerror", None) or error
-            raise StorageError(f"cannot write {path}: {reason}; what was saved before is intact") from error
+            what = folder / next(iter(files)) if len(files) == 1 else f"into {folder}"
+            raise StorageError(f"cannot write {what}: {reason}; what was saved before is intact") from error
         raise
 
 

@@ -1,0 +1,150 @@
+"""A server process and clients as small as they can be, for `serve.py`. Loopback only."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SECONDS = 30.0  # that any single answer may take
+
+
+@dataclass
+class Server:
+    """A server process and what it costs."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def megabytes(self) -> float:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    @property
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+
+def start(model: str) -> Server:
+    """`regard serve` on a free port."""
+    command = [sys.executable, "-m", "regard", "serve", "-m", f"en-de={model}", "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r":(\d+) \(", line):
+            return Server(process, int(found[1]))
+    raise SystemExit("the server did not start")
+
+
+class Client:
+    """One connection that is kept."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.pipe: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and body of one request; 0 where there was no answer."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                if self.pipe is None:
+                    self.pipe = await asyncio.open_connection("127.0.0.1", self.port)
+                reader, writer = self.pipe
+                writer.write(request(path, body))
+                await writer.drain()
+                top = await reader.readuntil(b"\r\n\r\n")
+                length = int(re.search(rb"content-length: (\d+)", top)[1])  # type: ignore[index]
+                said = await reader.readexactly(length)
+                if b"connection: close" in top.lower():
+                    self.close()
+                return int(top.split()[1]), said
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, TypeError):
+            self.close()
+            return 0, b""
+
+    def close(self) -> None:
+        if self.pipe is not None:
+            self.pipe[1].close()
+        self.pipe = None
+
+
+def request(path: str, body: bytes | None) -> bytes:
+    method = "GET" if body is None else "POST"
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body or b'')}\r\n\r\n".encode() + (body or b"")
+
+
+def asking(text: str) -> bytes:
+    return json.dumps({"q": text, "source": "en", "target": "de"}).encode()
+
+
+async def ready(server: Server) -> None:
+    client = Client(server.port)
+    while (await client.ask("/health"))[0] != 200:
+        await asyncio.sleep(0.2)
+    client.close()
+
+
+@dataclass
+class Tally:
+    """What many requests came to."""
+
+    codes: Counter[int] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)  # of those that were translated
+
+    def percentile(self, share: float) -> float:
+        ordered = sorted(self.seconds)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+
+async def timed(client: Client, text: str, tally: Tally) -> None:
+    began = time.perf_counter()
+    code, _ = await client.ask("/translate", asking(text))
+    tally.codes[code] += 1
+    if code == 200:
+        tally.seconds.append(time.perf_counter() - began)
+
+
+async def closed_loop(server: Server, texts: list[str], clients: int) -> tuple[Tally, float]:
+    """Each client asks again as soon as it is answered, until the texts are used up."""
+    tally, waiting = Tally(), iter(texts)
+
+    async def one() -> None:
+        client = Client(server.port)
+        for text in waiting:
+            await timed(client, text, tally)
+        client.close()
+
+    began = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(clients)))
+    return tally, time.perf_counter() - began
+
+
+async def open_loop(server: Server, texts: list[str], rate: float, seconds: float) -> Tally:
+    """So many requests a second, whatever becomes of them, over connections that are used again."""
+    tally, idle, tasks = Tally(), [], set()
+
+    async def one(text: str) -> None:
+        client = idle.pop() if idle else Client(server.port)
+        await timed(client, text, tally)
+        idle.append(client)
+
+    began, number = time.perf_counter(), 0
+    while (now := time.perf_counter() - began) < seconds:
+        while number < now * rate:
+            task = asyncio.create_task(one(texts[number % len(texts)]))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            number += 1
+        await asyncio.sleep(0.002)
+    await asyncio.gather(*tasks)
+    for client in idle:
+        client.close()
+    assert sum(tally.codes.values()) == number, "a request was lost"
+    return tally
