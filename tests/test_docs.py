@@ -24,26 +24,9 @@ from regard.training.prepare import with_dropout
 ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 # From the first room a sentence enters to the last; a room may use those before it.
-ROOMS = tuple(
-    [
-        "errors",
-        "atomic",
-        "config",
-        "presets",
-        "text",
-        "data",
-        "attention",
-        "layers",
-        "models",
-        "decoding",
-        "training",
-        "engine",
-        "interop",
-        "look",
-        "compare",
-        "serving",
-        "cli",
-    ]
+ROOMS = (
+    *("errors", "atomic", "config", "presets", "text", "data", "attention", "layers", "models", "decoding"),
+    *("training", "engine", "interop", "look", "compare", "serving", "cli"),
 )
 UNWRITTEN = "(to be written)"
 

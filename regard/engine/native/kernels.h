@@ -14,9 +14,9 @@ namespace regard {
 constexpr int PANEL = 16;   // columns of a matrix that are stored and computed together
 constexpr int LANES = 8;    // floats of one vector; head widths are padded to it
 
-// Bytes hold 7 bits and not 8: four products of 127 and 64 are the most that 16 bits can sum, and summing four before
+// Bytes are not used whole: eight products of 127 and 32 are the most that 16 bits can sum, and summing eight before
 // widening is what makes int8 fast on a CPU without dot products of bytes.
-constexpr int WEIGHT_LIMIT = 64, ROW_LIMIT = 63, ROW_OFFSET = 64;
+constexpr int WEIGHT_LIMIT = 32, ROW_LIMIT = 63, ROW_OFFSET = 64;
 
 // Memory that only grows, aligned to cache lines; what is new in it is zero.
 template <class T>
@@ -69,7 +69,7 @@ struct Matrix {
     void take(const Matrix& from, const int32_t* chosen, int count);  // these columns of another, in that order
     int width() const { return panels * PANEL; }
     size_t at_byte(int column, int place) const;  // where an int8 weight lies
-    int quads() const { return (k + 7) / 8 * 2; }  // fours of k, an even number of them
+    int quads() const { return (k + 15) / 16 * 4; }  // fours of k, a multiple of four of them
 };
 
 // The left side of a product: m rows of k floats, or of bytes 64 + y with x = scale · y, one scale a row.
