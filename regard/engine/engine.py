@@ -3,8 +3,8 @@
     engine = Engine(model, precision="int8")
     engine.search(sources, rules, beam=5)
 
-int8 stores a weight in a byte, with a factor a column; what it is multiplied with keeps 13 bits. Before this
-file: `library.py`; after it: `load.py`.
+int8 stores a weight in a byte, with a factor a column, and so what it is multiplied with, with one a row.
+Before this file: `library.py`; after it: `load.py`.
 """
 
 import ctypes
