@@ -51,22 +51,30 @@ class Client:
 
     async def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Status and body of one request; 0 where there was no answer."""
+        kept = self.pipe is not None
         try:
             async with asyncio.timeout(SECONDS):
-                if self.pipe is None:
-                    self.pipe = await asyncio.open_connection("127.0.0.1", self.port)
-                reader, writer = self.pipe
-                writer.write(request(path, body))
-                await writer.drain()
-                top = await reader.readuntil(b"\r\n\r\n")
-                length = int(re.search(rb"content-length: (\d+)", top)[1])  # type: ignore[index]
-                said = await reader.readexactly(length)
-                if b"connection: close" in top.lower():
-                    self.close()
-                return int(top.split()[1]), said
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, TypeError):
+                return await self._ask(path, body)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, TypeError) as error:
             self.close()
+            late = isinstance(error, TimeoutError)
+            silent = not late and (isinstance(error, OSError) or getattr(error, "partial", b"x") == b"")
+            if kept and silent:  # it was closed while nobody used it; clients ask again on a new one
+                return await self.ask(path, body)
             return 0, b""
+
+    async def _ask(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+        if self.pipe is None:
+            self.pipe = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self.pipe
+        writer.write(request(path, body))
+        await writer.drain()
+        top = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", top)[1])  # type: ignore[index]
+        said = await reader.readexactly(length)
+        if b"connection: close" in top.lower():
+            self.close()
+        return int(top.split()[1]), said
 
     def close(self) -> None:
         if self.pipe is not None:

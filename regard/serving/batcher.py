@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from regard.serving.limits import Limits, Refusal
 
 NICE = 5  # of the engine's threads, above the rest
+GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
 logger = logging.getLogger("regard.serving")
 Work = Callable[[Any, Sequence[str], bool], list[Any]]  # what is wished, texts, alone? -> a result each
 
@@ -147,8 +148,11 @@ class Batcher:
             with self._wake:
                 while not self._jobs and not self._closed:
                     self._wake.wait()
+                self._gather()
                 if self._closed:
                     return
+                if not self._jobs:  # another thread was quicker, or the client went away
+                    continue
                 batch = self._take()
                 alone = self._running == 0 and not self._jobs
                 self._running += len(batch)
@@ -165,13 +169,28 @@ class Batcher:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._deliver, batch, results)
 
+    def _gather(self) -> None:
+        """Wait a moment for those who have just been answered and ask again; never where nothing runs."""
+        until = time.monotonic() + GATHER
+        while self._running and self._waiting() < self._share() and not self._closed:
+            left = until - time.monotonic()
+            if left <= 0 or not self._wake.wait(left):
+                return
+
+    def _waiting(self) -> int:
+        return sum(len(job.waiting) for job in self._jobs)
+
+    def _share(self) -> int:
+        """This thread's part of all that is to be done, no more than a batch may hold."""
+        everything = self._running + self._waiting()
+        return min(self.limits.rows, -(-everything // len(self.threads)))
+
     def _take(self) -> list[tuple[Job, int]]:
         """A sentence of each waiting request in turn, of those that want what the oldest wants.
 
         No more than this thread's share of all that is to be done: another is free soon.
         """
-        everything = self._running + sum(len(job.waiting) for job in self._jobs)
-        rows = min(self.limits.rows, -(-everything // len(self.threads)))
+        rows = self._share()
         key = self._jobs[0].key
         ring = deque(job for job in self._jobs if job.key == key)
         batch: list[tuple[Job, int]] = []
