@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECONDS = 30.0  # that any single answer may take
+LENGTH = re.compile(rb"content-length: (\d+)")
 
 
 @dataclass
@@ -42,12 +43,14 @@ def start(model: str) -> Server:
     raise SystemExit("the server did not start")
 
 
-class Client:
-    """One connection that is kept."""
+class Client(asyncio.Protocol):
+    """One connection that is kept; asyncio's streams would cost as much as the server."""
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self.pipe: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.pipe: asyncio.Transport | None = None
+        self.heard = b""
+        self.answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     async def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
         """Status and body of one request; 0 where there was no answer."""
@@ -55,30 +58,44 @@ class Client:
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._ask(path, body)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, TypeError) as error:
+        except (OSError, TimeoutError) as error:
             self.close()
-            late = isinstance(error, TimeoutError)
-            silent = not late and (isinstance(error, OSError) or getattr(error, "partial", b"x") == b"")
-            if kept and silent:  # it was closed while nobody used it; clients ask again on a new one
+            # Closed while nobody used it: clients ask again on a new one.
+            if kept and not self.heard and not isinstance(error, TimeoutError):
                 return await self.ask(path, body)
             return 0, b""
 
     async def _ask(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+        loop = asyncio.get_running_loop()
         if self.pipe is None:
-            self.pipe = await asyncio.open_connection("127.0.0.1", self.port)
-        reader, writer = self.pipe
-        writer.write(request(path, body))
-        await writer.drain()
-        top = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", top)[1])  # type: ignore[index]
-        said = await reader.readexactly(length)
-        if b"connection: close" in top.lower():
-            self.close()
-        return int(top.split()[1]), said
+            self.pipe, _ = await loop.create_connection(lambda: self, "127.0.0.1", self.port)
+        self.heard, self.answer = b"", loop.create_future()
+        self.pipe.write(request(path, body))
+        return await self.answer
+
+    def data_received(self, data: bytes) -> None:
+        """Some of an answer, mostly all of it."""
+        self.heard += data
+        top, gap, said = self.heard.partition(b"\r\n\r\n")
+        if not gap or self.answer is None or self.answer.done():
+            return
+        length = LENGTH.search(top)
+        if length is None or len(said) >= int(length[1]):
+            self.answer.set_result((int(top[9:12]), said))
+            if b"connection: close" in top.lower():
+                self.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The server has closed it."""
+        if self.pipe is not None and not self.pipe.is_closing():
+            return  # it is the one before
+        self.pipe = None
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_exception(ConnectionResetError())
 
     def close(self) -> None:
         if self.pipe is not None:
-            self.pipe[1].close()
+            self.pipe.close()
         self.pipe = None
 
 

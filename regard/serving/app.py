@@ -39,7 +39,6 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 }
 
 Given = TypeVar("Given", bound=schema.Given)
-T = TypeVar("T")
 
 
 def _takes(model: type[schema.Given]) -> dict[str, Any]:
@@ -70,7 +69,7 @@ class Routes:
         asked = await self.service.begin(ask)
         if ask.stream:
             return self._stream(asked)
-        results = await self._unless_gone(request, asked.job, asked.job.all())
+        results = await self._unless_gone(request, asked.job)
         return answer(self.service.answer(asked, results))
 
     async def stream(self, request: Request) -> Response:
@@ -99,7 +98,7 @@ class Routes:
         """What every head looked at while a sentence was translated; heads can be switched off."""
         job = self.service.glance(await self.read(request, schema.Attention))
         try:
-            (text,) = await self._unless_gone(request, job, job.all())
+            (text,) = await self._unless_gone(request, job)
         except RegardError as error:  # nothing to look at, or no such head
             raise Refusal(400, str(error)) from error
         return Response(text, media_type="application/json")
@@ -149,24 +148,20 @@ class Routes:
         await self.read(request, schema.Given)
         return Response(self.service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def _unless_gone(self, request: Request, job: Job, work: Awaitable[T]) -> T:
-        """The work's result; if the client goes away, what has not begun is dropped."""
-        waiting = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(_disconnected(request))
+    async def _unless_gone(self, request: Request, job: Job) -> list[Any]:
+        """The results of a job; if the client goes away, what has not begun is dropped."""
+        watching = asyncio.ensure_future(_watch(request, job))
         try:
-            await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not waiting.done():
-                raise Refusal(GONE, "the client went away")
-            return waiting.result()
+            return await job.all()
         finally:
             self.service.batcher.cancel(job)
-            waiting.cancel()
-            gone.cancel()
+            watching.cancel()
 
 
-async def _disconnected(request: Request) -> None:
+async def _watch(request: Request, job: Job) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+    job.give_up(Refusal(GONE, "the client went away"))
 
 
 def _event(name: str, tree: Any) -> str:

@@ -54,6 +54,11 @@ class Job:
         self._done.append(number)
         self._arrived.set()
 
+    def give_up(self, fault: Exception) -> None:
+        """Let whoever waits for it have this instead."""
+        self.fault = fault
+        self._arrived.set()
+
     async def numbers(self) -> AsyncIterator[int]:
         """The numbers of the sentences as they are done; the fault of the first that failed."""
         left = len(self.texts)

@@ -157,8 +157,13 @@ class _Cutter:
             if kept is not None:
                 found.append(kept.span)
             else:
-                found += fitting(text, span, lambda piece: self.count(normalise(piece)), self.limit)
+                found += fitting(text, span, self._tokens, self.limit)
         return found
+
+    def _tokens(self, piece: str) -> int:
+        """The tokens of a piece, or a bound for them that is low enough: counting all of them takes time."""
+        bound = len(piece) + 1  # of ASCII, which nothing makes longer: a character each, and a space in front
+        return bound if piece.isascii() and bound <= self.limit else self.count(normalise(piece))
 
     def _sentence(self, text: str, span: Span, marks: Sequence[Element]) -> str | Sentence:
         """What stands in a span: a sentence, or what needs no translation."""

@@ -85,7 +85,7 @@ class Service:
         if any(each is None for each in engines):
             return 1  # torch's own threads, and Python's lock
         self.threads = max(getattr(each, "threads", 1) for each in engines)
-        return min(self.threads, WORKERS)
+        return min(self.threads + 1, WORKERS)
 
     @property
     def idle(self) -> bool:
