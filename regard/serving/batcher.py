@@ -105,22 +105,24 @@ class Batcher:
         if not texts:
             return job
         with self._wake:
-            self.check_room()
+            if refusal := self.refusal():
+                raise refusal
             self._inside.add(job)
             self._jobs.append(job)
             self.counts.queue(len(self._jobs))
             self._wake.notify()
         return job
 
-    def check_room(self) -> None:
-        """Refuse where there are as many as may be, and say when to come back.
+    def refusal(self) -> Refusal | None:
+        """Where there are as many as may be: that it is so, and when to come back.
 
         Those in the engine count: whoever is taken waits for all before him, begun or not.
         """
-        if len(self._inside) >= self.limits.requests:
-            seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
-            said = f"too many requests at once ({self.limits.requests}); try again in {seconds} s"
-            raise Refusal(429, said, retry_after=seconds)
+        if len(self._inside) < self.limits.requests:
+            return None
+        seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
+        said = f"too many requests at once ({self.limits.requests}); try again in {seconds} s"
+        return Refusal(429, said, retry_after=seconds)
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""

@@ -7,6 +7,8 @@ listened to for a moment, so that it can read why. Plain ASGI, because it stands
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from regard.serving.answers import refuse
@@ -21,10 +23,22 @@ _PAGE_POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-_ALWAYS = [
+Headers = list[tuple[bytes, bytes]]
+_ALWAYS: Headers = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
+]
+_DATA: Headers = [
+    *_ALWAYS,
+    (b"content-security-policy", _DATA_POLICY.encode()),
+    (b"cache-control", b"no-store"),
+]
+# The files of the page belong together: each is asked for again, and mostly answered with 304.
+_PAGE: Headers = [
+    *_ALWAYS,
+    (b"content-security-policy", _PAGE_POLICY.encode()),
+    (b"cache-control", b"no-cache"),
 ]
 _PATHS = """
     / /attention /detect /frontend/settings /health /languages /metrics /model /spec
@@ -59,14 +73,20 @@ class Guard:
 
     async def _turned_away(self, passage: "_Passage") -> bool:
         """Whether the queue is full; it is said at once, because those that are sent away are many then."""
-        try:
-            self.service.batcher.check_room()
-        except Refusal as refusal:
-            await passage.read_up()
-            response = refuse(refusal)
-            await response(passage.scope, passage.receive, passage.send)
-            return True
-        return False
+        refusal = self.service.batcher.refusal()
+        if refusal is None:
+            return False
+        await passage.read_up()
+        response = refuse(refusal)
+        await response(passage.scope, passage.receive, passage.send)
+        return True
+
+    def refusal(self, path: str) -> Refusal | None:
+        """Why a request for this path is turned away by its head alone; it is counted."""
+        refusal = self.service.batcher.refusal() if path in QUEUED else None
+        if refusal is not None:
+            self.service.metrics.answered(path, refusal.status, 0.0)
+        return refusal
 
 
 class _Passage:
@@ -107,15 +127,10 @@ class _Passage:
                 message = {"type": "http.response.body", "body": b""}
             await self._send(message)
 
-    def _headers(self, message: Any) -> list[tuple[bytes, bytes]]:
+    def _headers(self, message: Any) -> Headers:
         kind = dict(message.get("headers", ())).get(b"content-type", b"")
         data = kind.startswith((b"application/json", b"text/event-stream", b"text/plain"))
-        found = [*_ALWAYS, (b"content-security-policy", (_DATA_POLICY if data else _PAGE_POLICY).encode())]
-        # The files of the page belong together: each is asked for again, and mostly answered with 304.
-        found.append((b"cache-control", b"no-store" if data else b"no-cache"))
-        if self._unread:
-            found.append((b"connection", b"close"))
-        return found
+        return [*(_DATA if data else _PAGE), *([(b"connection", b"close")] if self._unread else [])]
 
     async def _linger(self) -> None:
         """Take what the client is still sending, so that it does not meet a closed door before the answer."""
@@ -125,3 +140,12 @@ class _Passage:
                     await self.receive()
         except TimeoutError:
             return
+
+
+def in_bytes(refusal: Refusal, headers: Iterable[tuple[bytes, bytes]], keep: bool) -> bytes:
+    """A refusal as it goes over the line, with these headers in front of our own."""
+    response = refuse(refusal)
+    closing = [] if keep else [(b"connection", b"close")]
+    lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode()]
+    lines += [name + b": " + value for name, value in (*headers, *response.raw_headers, *_DATA, *closing)]
+    return b"\r\n".join([*lines, b"", bytes(response.body)])

@@ -13,12 +13,15 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
+from regard.serving.guard import Guard, in_bytes
+from regard.serving.limits import Refusal
 from regard.serving.service import DRAINING, Service
 
 FIRST_WORDS = 10.0  # seconds that a new connection may be silent
 HEAD = 131_072  # bytes before the body; a text may come in the address
 KEEP_ALIVE = 15
 BACKLOG = 1024  # connections that wait to be taken
+SMALL = 5  # digits of the length of a body that is read up where its request is turned away
 
 
 class Connection(HttpToolsProtocol):
@@ -26,6 +29,7 @@ class Connection(HttpToolsProtocol):
 
     begun = 0  # requests
     head: int | None = 0  # bytes of the head that is being read; None: it is read
+    turned_away: Refusal | None = None  # why the request that is being read is not taken
 
     def connection_made(self, transport: Any) -> None:
         """A client has come."""
@@ -49,14 +53,40 @@ class Connection(HttpToolsProtocol):
         self.loop.call_later(FIRST_WORDS, self._expect_head, self.begun)
 
     def on_headers_complete(self) -> None:
-        """The head is read."""
+        """The head is read; where there is no room, it is all that the request costs."""
         self.head = None
-        super().on_headers_complete()
+        self.turned_away = self._refusal()
+        if self.turned_away is None:
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body."""
+        if self.turned_away is None:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is read."""
         self.head = 0
-        super().on_message_complete()
+        if self.turned_away is None:
+            super().on_message_complete()
+            return
+        keep = self.parser.should_keep_alive()
+        self.transport.write(in_bytes(self.turned_away, self.server_state.default_headers, keep))
+        self.turned_away = None
+        if not keep:
+            self.transport.close()
+            return
+        self._unset_keepalive_if_required()
+        wait, handler = self.timeout_keep_alive, self.timeout_keep_alive_handler
+        self.timeout_keep_alive_task = self.loop.call_later(wait, handler)
+
+    def _refusal(self) -> Refusal | None:
+        """Why not even the body is looked at: those that are turned away are many, and must cost little."""
+        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        waited_for = self.expect_100_continue or not (self.cycle is None or self.cycle.response_complete)
+        if waited_for or not length.isdigit() or len(length) > SMALL or not isinstance(self.app, Guard):
+            return None
+        return self.app.refusal(self.url.partition(b"?")[0].decode("latin-1"))
 
     def _expect_head(self, number: int) -> None:
         if self.begun == number and (number == 0 or self.head):
