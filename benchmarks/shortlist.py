@@ -72,7 +72,8 @@ def widths(options: argparse.Namespace) -> tuple[float, int]:
     sources = tokenizer.encode_batch(
         lines_of(options.data / f"test_2016_flickr.{options.pair.split('-')[0]}.gz")
     )
-    return statistics.mean(len(short.of([*ids, tokenizer.end_id])) for ids in sources), short.size
+    own = statistics.mean(len(short.of([*ids, tokenizer.end_id])) for ids in sources)
+    return len(short.always) + own, short.size
 
 
 def compare(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ vector stands twice, every product is halved, the layers that are more add nothi
 lengths. The set `long` is the test set with every three lines made one. Every measurement is a process of
 its own, the ways take turns, medians count. CTranslate2 runs in int8 and float32, with two threads on one
 batch and with one thread on each of two batches; the best counts, and those that are far from it on a tenth
-of the sentences are not measured on all.
+of the sentences are not measured on all. Last, the engine in fp32 against the readable decoder by tokens.
 
     python benchmarks/translate.py MODEL ../shared/data/multi30k
 """
@@ -33,9 +33,10 @@ from regard.models import build, folder
 from regard.text.tokenizer import Tokenizer
 
 THREADS = 2
-BATCHES = {"1": (1,), "32": (32,), "64": (64,)}  # of several the fastest counts
+BATCHES = ("1", "32", "best")
+BEST = (16, 64, 128)  # of these each engine takes the one that is its fastest
 FAR = 1.5  # times the best peer on a tenth of the sentences: not measured on all
-OURS = ("regard int8", "regard fp32")
+OURS = ("regard int8", "regard bf16", "regard fp32")  # the first is in the ratio, the others run once
 PEERS = ("ctranslate2 int8 1x2", "ctranslate2 int8 2x1", "ctranslate2 float32 1x2", "ctranslate2 float32 2x1")
 TRANSFORMERS = "transformers"
 TWELVE = "A man in an orange hat is staring at something far away ."
@@ -208,14 +209,24 @@ def child(arguments: argparse.Namespace, case: Case, sentences: int) -> dict[str
     return found
 
 
-def medians(arguments: argparse.Namespace, cases: list[Case]) -> Found:
-    """Every case once a round, in turn; without the peers that cannot be the best."""
+def near(arguments: argparse.Namespace, cases: list[Case]) -> list[Case]:
+    """Without the peers that cannot be the best."""
     peers = [case for case in cases if case.way in PEERS]
     tried = {case: child(arguments, case, arguments.sentences // 10)["all"] for case in peers}
     far = {case for case in peers if tried[case] > FAR * min(tried.values())}
-    near = [case for case in cases if case not in far]
-    again = [case for case in near if case.way != OURS[1]]  # it is not in the ratio: once is enough
-    rounds = [{case: child(arguments, case, arguments.sentences) for case in near}]
+    return [case for case in cases if case not in far]
+
+
+def quickest(arguments: argparse.Namespace, case: Case) -> Case:
+    """With the batch size that is its fastest, by one run each."""
+    choices = [case._replace(batch=batch) for batch in BEST]
+    return min(choices, key=lambda each: child(arguments, each, arguments.sentences)["all"])
+
+
+def medians(arguments: argparse.Namespace, cases: list[Case]) -> Found:
+    """Every case once a round, in turn."""
+    again = [case for case in cases if case.way not in OURS[1:]]
+    rounds = [{case: child(arguments, case, arguments.sentences) for case in cases}]
     rounds += [
         {case: child(arguments, case, arguments.sentences) for case in again}
         for _ in range(arguments.rounds - 1)
@@ -225,7 +236,7 @@ def medians(arguments: argparse.Namespace, cases: list[Case]) -> Found:
             name: statistics.median(each[case][name] for each in rounds if case in each)
             for name in rounds[0][case]
         }
-        for case in near
+        for case in cases
     }
 
 
@@ -233,26 +244,48 @@ def compare(arguments: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
     """The rows of the table, and what else was measured in sentences."""
     rows, notes = [], []
     for lines, shape in ((a, b) for a in ("test", "long") for b in arguments.shapes):
-        for beam, (name, choices) in ((b, each) for b in (1, 5) for each in BATCHES.items()):
-            if lines == "long" and name == "64":
+        for beam, size in ((b, each) for b in (1, 5) for each in BATCHES):
+            if lines == "long" and size == "best":
                 continue
-            best: dict[str, dict[str, float]] = {}
-            for batch in choices:
-                cases = [Case(lines, shape, way, beam, batch) for way in OURS + PEERS]
-                for case, found in medians(arguments, cases).items():
-                    best[case.way] = min(best.get(case.way, found), found, key=lambda each: each["all"])
+            name, batch = size, 64 if size == "best" else int(size)
+            cases = near(arguments, [Case(lines, shape, way, beam, batch) for way in OURS + PEERS])
+            if size == "best":
+                cases = [case if case.way in OURS[1:] else quickest(arguments, case) for case in cases]
+                name = " ".join(["best:", *(str(case.batch) for case in cases if case.way not in OURS[1:])])
+            best = {case.way: found for case, found in medians(arguments, cases).items()}
             peer = min(best[way]["all"] for way in PEERS if way in best)
             times = [f"{best[way]['all']:.2f}" if way in best else "far" for way in OURS + PEERS]
-            row = [*times, f"{peer / best[OURS[0]]['all']:.2f}"]
-            rows.append([lines, shape, str(beam), name, *row])
+            rows.append([lines, shape, str(beam), name, *times, f"{peer / best[OURS[0]]['all']:.2f}"])
             print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-            if lines == "test" and name == "1":
+            if lines == "test" and size == "1":
                 notes += [_sentence(shape, beam, way, each) for way, each in best.items()]
     cases = [Case("some", "small", way, 5, 32) for way in (TRANSFORMERS, OURS[0])]
     notes += [
         _sentence("small", 5, case.way, each, batch=32) for case, each in medians(arguments, cases).items()
     ]
+    notes += [agreement(arguments, beam) for beam in (1, 5)]
     return rows, notes
+
+
+def agreement(arguments: argparse.Namespace, beam: int) -> str:
+    """On how many sentences the engine in fp32 writes the tokens that its readable twin writes."""
+    from regard.engine.load import load
+
+    lines = read(arguments.data, Case("test", "small", "", beam, 32), arguments.sentences)
+    fast, readable = (
+        [
+            each.ids
+            for each in load(arguments.work / "small", precision=precision, engine=engine).stream(
+                lines, beam=beam
+            )
+        ]
+        for precision, engine in (("fp32", "native"), ("auto", "readable"))
+    )
+    same = sum(a == b for a, b in zip(fast, readable, strict=True))
+    return (
+        f"- small, beam {beam}: the engine in fp32 writes the tokens of the readable decoder on {same} of "
+        f"{len(lines)} sentences"
+    )
 
 
 def _sentence(shape: str, beam: int, way: str, found: dict[str, float], batch: int = 1) -> str:

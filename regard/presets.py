@@ -20,7 +20,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.norm": "post",
         "positions.kind": "sinusoidal",
     },
-    "deep": {"model.encoder_layers": 6, "model.decoder_layers": 1},
+    "deep": {  # for speed: narrow, and a decoder of one layer
+        "model.d_model": 128,
+        "model.encoder_layers": 6,
+        "model.decoder_layers": 1,
+        "model.d_ff": 512,
+        "train.batch_tokens": 2048,
+    },
     "document": {  # long text in, short text out
         "model.d_model": 128,
         "model.encoder_layers": 2,

@@ -50,7 +50,7 @@ class Options:
         bool, typer.Option("--rouge", help="ROUGE too, for short texts made from long ones.")
     ] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
-    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
     )
     engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (

@@ -46,7 +46,7 @@ class Options:
         list[str] | None,
         typer.Option("--allow-origin", metavar="URL", help="A site whose pages may ask; * is any."),
     ] = None
-    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
     )
     engine: Annotated[str, typer.Option(help="native, readable; auto: native where it can.")] = "auto"

@@ -4,7 +4,6 @@ Unlike training data (regard/data/corpus.py) the input is read once, so it may b
 Before this file: `regard.data.lines`.
 """
 
-import codecs
 import contextlib
 import gzip
 import io
@@ -38,9 +37,8 @@ def reading(path: Path) -> Iterator[Iterator[str]]:
 def _texts(handle: io.BufferedReader, name: str) -> Iterator[str]:
     with lines.reading(name):
         stream = gzip.GzipFile(fileobj=handle) if lines.is_gzip(handle) else handle
-        for number, raw in enumerate(stream, 1):
-            raw = raw.rstrip(b"\r\n")
-            yield lines.decode(raw if number > 1 else raw.removeprefix(codecs.BOM_UTF8), name, number)
+        for number, raw in enumerate(lines.stripped(stream), 1):
+            yield lines.decode(raw, name, number)
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ class Options:
     seed: Annotated[
         int | None, typer.Option(help="With --sample: another seed, other words.", show_default="1")
     ] = None
-    precision: Annotated[str, typer.Option(help="int8, fp32; auto: the fastest that keeps the quality.")] = (
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
     )
     engine: Annotated[

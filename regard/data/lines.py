@@ -9,7 +9,7 @@ import gzip
 import io
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -43,9 +43,14 @@ def read_lines(path: Path) -> Iterator[bytes]:
         zipped = is_gzip(handle)
         # The outer buffer makes iterating over gzip lines several times quicker.
         stream = io.BufferedReader(gzip.GzipFile(fileobj=handle), 1 << 16) if zipped else handle
-        for number, raw in enumerate(stream):
-            raw = raw.rstrip(b"\r\n")
-            yield raw if number else raw.removeprefix(codecs.BOM_UTF8)
+        yield from stripped(stream)
+
+
+def stripped(stream: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their ends, the first without a BOM."""
+    for number, raw in enumerate(stream):
+        raw = raw.rstrip(b"\r\n")
+        yield raw if number else raw.removeprefix(codecs.BOM_UTF8)
 
 
 def is_gzip(handle: io.BufferedReader) -> bool:

@@ -4,6 +4,7 @@
     engine.search(sources, rules, beam=5)
 
 int8 stores a weight in a byte, with a factor a column, and so what it is multiplied with, with one a row.
+bf16 stores the upper half of a float; products and sums are those of fp32.
 Before this file: `library.py`; after it: `load.py`.
 """
 
@@ -24,7 +25,7 @@ from regard.engine.weights import lay_out, unsupported
 from regard.errors import UsageError
 from regard.models.transformer import Transformer
 
-PRECISIONS = ("auto", "int8", "fp32")
+PRECISIONS = ("auto", "int8", "bf16", "fp32")
 
 
 class Engine:
@@ -49,11 +50,13 @@ class Engine:
             raise UsageError(f"the native engine cannot run this model: {reason}")
         self.precision = "int8" if precision == "auto" else precision
         self.threads = threads or torch.get_num_threads()
-        self._packed = library.Packed(lay_out(model), int8=self.precision == "int8")
+        self._packed = library.Packed(lay_out(model), precision=self.precision)
         self._positions = model.embedding.positions
         self._places: Tensor | None = None  # (length, D), or (length, K) with rotary, as long as needed
         self._lock = threading.Lock()
         self._shortlist = shortlist
+        if shortlist is not None:
+            self._packed.share(shortlist.always)
 
     def search(
         self,
@@ -93,6 +96,7 @@ class Engine:
             vocab_size=2**31 - 1 if rules.vocab_size is None else rules.vocab_size,
             banned=sorted(never),
             allowed=self._lists(sources, allowed, rules),
+            common=allowed is None and self._shortlist is not None,
             cancel=cancel,
         )
         found = self._packed.translate(call, self._table(max(*map(len, sources), *most)))
@@ -107,7 +111,7 @@ class Engine:
         if allowed is None and self._shortlist is None:
             return None
         if allowed is None and self._shortlist is not None:
-            return [self._shortlist.of(source) for source in sources]
+            return [self._shortlist.of(source) for source in sources]  # beside what is always allowed
         never = set(rules.specials.never)
         lists = [np.array([i for i in ids if i not in never], np.int32) for ids in allowed or ()]
         if len(lists) != len(sources) or not all(rules.specials.end in ids for ids in lists):

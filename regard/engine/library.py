@@ -23,7 +23,8 @@ import torch
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 4  # of the calls below; a library that was built from other sources is not used
+VERSION = 5  # of the calls below; a library that was built from other sources is not used
+PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 DONE, BROKEN, CANCELLED = range(3)
@@ -41,7 +42,7 @@ class _Side(Structure):
 class _Shape(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation", "post_norm")),
-        ("int8", c_int32),
+        ("precision", c_int32),
         ("planes", c_int32),
         *((name, c_float) for name in ("eps", "source_scale", "target_scale")),
         ("encoder", _Side),
@@ -56,7 +57,7 @@ class _Tensor(Structure):
 class _Request(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("count", "slots", "threads", "beam", "n_best", "begin", "end")),
-        *((name, c_int32) for name in ("vocab_size", "banned_count")),
+        *((name, c_int32) for name in ("vocab_size", "banned_count", "common")),
         ("penalty", c_double),
         *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned")),
         *((name, c_void_p) for name in ("allowed", "allowed_starts", "places", "cancel", "out_starts")),
@@ -81,6 +82,7 @@ class Call:
     vocab_size: int
     banned: Sequence[int]
     allowed: Sequence[Ints] | None = None  # ids of which the output of each source is made; None: all
+    common: bool = False  # the columns that `Packed.share` was given are allowed to each as well
     cancel: "ctypes.c_int32 | None" = None  # set to 1 from another thread: the call ends after this step
 
 
@@ -110,6 +112,7 @@ def _library() -> Any:
     library.regard_make.restype = c_void_p
     library.regard_make.argtypes = [POINTER(_Shape), POINTER(_Tensor), c_int32]
     library.regard_free.argtypes = [c_void_p]
+    library.regard_share.argtypes = [c_void_p, c_void_p, c_int32]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
     library.regard_kernels.restype = ctypes.c_char_p
     return library
@@ -129,14 +132,14 @@ def instructions() -> str:
 class Packed:
     """A model inside the library; freed with this object."""
 
-    def __init__(self, weights: Weights, *, int8: bool) -> None:
+    def __init__(self, weights: Weights, *, precision: str) -> None:
         self._library = _library()
         self._handle: int | None = None
         # The embeddings are read where they are, the rest is packed.
         self._alive = weights.tensors[-2:]
         self._limits = weights.source_vocab, weights.target_vocab
         self.d_model, self.planes = weights.d_model, weights.planes
-        shape = _shape(weights, int8)
+        shape = _shape(weights, precision)
         tensors = (_Tensor * len(weights.tensors))()
         for place, (weight, bias) in zip(tensors, weights.tensors, strict=True):
             if weight is not None:
@@ -145,6 +148,12 @@ class Packed:
         self._handle = self._library.regard_make(shape, tensors, len(tensors))
         if not self._handle:
             raise RegardError("the native engine could not take the model: not enough memory")
+
+    def share(self, ids: Ints) -> None:
+        """Pack the columns of these ids once, for calls that allow them to every source."""
+        self._check(ids, self._limits[1])
+        if self._library.regard_share(self._handle, ids.ctypes.data, len(ids)) != DONE:
+            raise RegardError("the native engine could not take the shortlist: not enough memory")
 
     def __del__(self) -> None:
         if self._handle:
@@ -156,8 +165,7 @@ class Packed:
         arrays = _Arrays(call, ids)
         written = np.concatenate([arrays.allowed, arrays.banned, [call.begin]])
         for numbers, limit in zip((ids, written), self._limits, strict=True):
-            if not 0 <= numbers.min() <= numbers.max() < limit:
-                raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
+            self._check(numbers, limit)
         status = self._run(call, arrays.request(call, places), len(ids))
         if status == BROKEN:
             raise ModelError(
@@ -168,6 +176,11 @@ class Packed:
         if status != DONE:
             raise RegardError("the native engine ran out of memory; translate smaller batches")
         return arrays.outputs(call.n_best)
+
+    @staticmethod
+    def _check(ids: Ints, limit: int) -> None:
+        if not 0 <= ids.min() <= ids.max() < limit:
+            raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
 
     def _run(self, call: Call, request: _Request, tokens: int) -> int:
         """Calls the library. A long call runs beside the main thread, so that a signal can still end it."""
@@ -202,7 +215,7 @@ class _Arrays:
         self.out_cut = np.empty(count * call.n_best, np.uint8)
 
     def request(self, call: Call, places: torch.Tensor | None) -> _Request:
-        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
+        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty", "common")
         arrays = {name: array.ctypes.data for name, array in vars(self).items()}
         if call.allowed is None:
             arrays["allowed_starts"] = None
@@ -246,10 +259,10 @@ def _joined(rows: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.concatenate([nothing, *rows]).astype(np.int32, copy=False), _starts(rows)
 
 
-def _shape(weights: Weights, int8: bool) -> _Shape:
-    numbers = [field[0] for field in _Shape._fields_ if field[0] not in ("encoder", "decoder", "int8")]
+def _shape(weights: Weights, precision: str) -> _Shape:
+    numbers = [field[0] for field in _Shape._fields_ if field[0] not in ("encoder", "decoder", "precision")]
     return _Shape(
-        int8=int8,
+        precision=PRECISIONS.index(precision),
         encoder=_side(weights.encoder),
         decoder=_side(weights.decoder),
         **{name: getattr(weights, name) for name in numbers},
@@ -260,4 +273,4 @@ def _side(side: SideShape) -> _Side:
     return _Side(**vars(side))
 
 
-__all__ = ["Call", "Output", "Packed", "available", "instructions"]
+__all__ = ["PRECISIONS", "Call", "Output", "Packed", "available", "instructions"]

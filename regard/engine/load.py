@@ -27,9 +27,10 @@ def load(
 ) -> Translator:
     """The translator in a model folder.
 
-    `precision`: int8, fp32, or auto for the fastest that keeps the quality. `engine`: native, readable, or
-    auto for native where it knows the model; `translator.note` then says why it was not taken. `shortlist`:
-    each sentence is written with the tokens that the folder's shortlist has for it (`regard shortlist`).
+    `precision`: int8, bf16, fp32, or auto for the fastest that keeps the quality. `engine`: native, readable,
+    or auto for native where it knows the model; `translator.note` then says why it was not taken.
+    `shortlist`: each sentence is written with the tokens that the folder's shortlist has for it (`regard
+    shortlist`).
     """
     if precision not in PRECISIONS:
         raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
@@ -55,8 +56,8 @@ def equip(
         return
     if engine == "readable" and shortlist is not None:
         raise UsageError("--shortlist narrows the native engine; it means nothing to --engine readable")
-    if engine == "native" or precision == "int8":
-        wish = "--engine native" if engine == "native" else "--precision int8"
+    if engine == "native" or precision in ("int8", "bf16"):
+        wish = "--engine native" if engine == "native" else f"--precision {precision}"
         raise UsageError(f"{wish} needs the native engine, which cannot be used: {reason}")
     if engine != "readable":
         without = ", without the shortlist" if shortlist is not None else ""

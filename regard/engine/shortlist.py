@@ -60,15 +60,15 @@ class Shortlist:
     copies: bool  # whether a source token may be written as it is: both sides have one vocabulary
 
     def of(self, source: Ids) -> Ints:
-        """The ids, sorted, that a source sentence may be written with."""
+        """The ids, sorted, that a source sentence may be written with, beside those of `always`."""
         allowed = np.zeros(self.size, np.bool_)
-        allowed[self.always] = True
-        own = np.unique(np.asarray(source))
+        own = np.array(list(set(source)))
+        for first, last in zip(self.starts[own].tolist(), self.starts[own + 1].tolist(), strict=True):
+            allowed[self.ids[first:last]] = True
         if self.copies:
             allowed[own] = True
             allowed[list(self.never)] = False
-        for first, last in zip(self.starts[own].tolist(), self.starts[own + 1].tolist(), strict=True):
-            allowed[self.ids[first:last]] = True
+        allowed[self.always] = False
         return np.flatnonzero(allowed).astype(np.int32)
 
     def save(self, folder: Path, tokenizer: Tokenizer) -> None:

@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from regard.decoding.search import Hypothesis, Rules
 from regard.decoding.translator import load as load_readable
 from regard.engine import library
 from regard.engine.engine import Engine
+from regard.engine.weights import lay_out
 from regard.errors import ModelError, UsageError
 from regard.models import build
 from regard.text.tokenizer import OUR_SPECIALS
@@ -80,7 +82,28 @@ def test_fp32_gives_what_the_readable_search_gives(shape: str, beam: int, penalt
     same(Engine(model, precision="fp32").search(sources, rules, beam=beam, n_best=beam), wanted)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("shape", ["pre", "prime", "untied"])
+def test_bf16_is_fp32_with_rounded_matrices(shape: str):
+    model, sources = transformer(SHAPES[shape]), sentences()
+    rules = rules_for(model, sources)
+    found = Engine(model, precision="bf16").search(sources, rules, beam=3, n_best=3)
+    weights = lay_out(model)
+    rounded = [
+        pair if pair[0] is None or pair[0].dim() == 1 else (nearest(pair[0]), pair[1])
+        for pair in weights.tensors
+    ]
+    rounded[-2:] = weights.tensors[-2:]  # embeddings are read, not multiplied with
+    engine = Engine(model, precision="fp32")
+    engine._packed = library.Packed(replace(weights, tensors=rounded), precision="fp32")
+    assert found == engine.search(sources, rules, beam=3, n_best=3)
+    assert found != Engine(model, precision="fp32").search(sources, rules, beam=3, n_best=3)
+
+
+def nearest(weight: torch.Tensor) -> torch.Tensor:
+    return weight.bfloat16().float().contiguous()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
 def test_batches_neighbours_and_threads_change_nothing(precision: str, beam: int):
     model, sources = transformer({}), sentences()

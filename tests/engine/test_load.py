@@ -30,7 +30,7 @@ def test_without_the_library_the_readable_decoder_translates_and_it_is_said(mode
     assert translator.engine is None
     assert "no native engine, it was not built" in str(translator.note)
     assert translator.translate(LINES) == load(model, engine="readable").translate(LINES)
-    for wish in ({"engine": "native"}, {"precision": "int8"}):
+    for wish in ({"engine": "native"}, {"precision": "int8"}, {"precision": "bf16"}):
         with pytest.raises(
             UsageError, match="needs the native engine, which cannot be used: it was not built"
         ):
@@ -55,7 +55,7 @@ def test_the_engine_is_taken_where_it_can(model: Path, monkeypatch: pytest.Monke
 
 
 def test_unknown_wishes_are_refused(model: Path):
-    with pytest.raises(UsageError, match=r"precision \(int4\) must be one of auto, int8, fp32"):
+    with pytest.raises(UsageError, match=r"precision \(int4\) must be one of auto, int8, bf16, fp32"):
         load(model, precision="int4")
     with pytest.raises(UsageError, match=r"engine \(warp\) must be one of"):
         load(model, engine="warp")

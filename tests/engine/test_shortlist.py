@@ -102,7 +102,7 @@ def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_
 
 
 @native
-@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_neighbours_batches_and_threads_change_nothing(precision: str):
     model, sources = transformer(), sentences()
     rules, lists = rules_for(model, sources), lists_for(sources)
@@ -115,6 +115,41 @@ def test_neighbours_batches_and_threads_change_nothing(precision: str):
             [source], rules_for(model, [source]), beam=3, allowed=[lists[i]]
         )
         assert alone == [whole[i]]
+
+
+def made_shortlist(always: list[int]) -> Shortlist:
+    """For source token s the ids s + 1, s + 2 and s + 40."""
+    lists = [
+        sorted({(s + more) % VOCAB for more in (1, 2, 40)} - set(OUR_SPECIALS.never)) for s in range(VOCAB)
+    ]
+    starts = np.cumsum([0, *map(len, lists)]).astype(np.int32)
+    ids = np.array([i for each in lists for i in each], np.int32)
+    return Shortlist(starts, ids, np.array(always, np.int32), VOCAB, OUR_SPECIALS.never, True)
+
+
+@native
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_what_is_always_allowed_is_packed_once_and_changes_nothing(precision: str, beam: int):
+    model, sources = transformer(), sentences()
+    rules, short = rules_for(model, sources), made_shortlist([END, *range(30, 200, 3)])
+    lists = [[*short.always.tolist(), *short.of(source).tolist()] for source in sources]
+    wanted = Engine(model, precision=precision).search(sources, rules, beam=beam, n_best=beam, allowed=lists)
+    for threads, batch_size in ((1, 1), (2, 1), (2, 4), (3, 32)):
+        engine = Engine(model, precision=precision, threads=threads, shortlist=short)
+        found = engine.search(sources, rules, beam=beam, n_best=beam, batch_size=batch_size)
+        assert [[each.ids for each in outputs] for outputs in found] == [
+            [each.ids for each in outputs] for outputs in wanted
+        ]
+        for outputs, others in zip(found, wanted, strict=True):
+            scores = [each.score for each in others]
+            assert [each.score for each in outputs] == pytest.approx(scores, abs=1e-5)
+
+
+@native
+def test_a_shortlist_outside_the_vocabulary_is_refused():
+    with pytest.raises(ModelError, match="outside the vocabulary of 283"):
+        Engine(transformer(), shortlist=made_shortlist([END, VOCAB]))
 
 
 @native
@@ -132,11 +167,13 @@ tables = st.lists(st.lists(st.integers(4, 40), max_size=5), min_size=41, max_siz
 
 
 @given(tables, st.lists(st.integers(0, 40), min_size=1, max_size=7), st.booleans())
-def test_allowed_is_the_union_of_the_lists(lists: list[list[int]], source: list[int], copies: bool):
+def test_own_ids_are_the_union_of_the_lists_without_what_is_always_allowed(
+    lists: list[list[int]], source: list[int], copies: bool
+):
     starts = np.cumsum([0, *map(len, lists)]).astype(np.int32)
     ids = np.array([i for each in lists for i in each], np.int32)
     short = Shortlist(starts, ids, np.array([2, 9], np.int32), 41, (0, 1, 3), copies)
-    wanted = {2, 9}.union(*(lists[token] for token in source), source if copies else ()) - {0, 1, 3}
+    wanted = set().union(*(lists[token] for token in source), source if copies else ()) - {0, 1, 2, 3, 9}
     assert short.of(source).tolist() == sorted(wanted)
 
 
@@ -228,10 +265,10 @@ def test_a_folder_translates_with_its_shortlist(listed: Path):
     lines = ["a b c", "", "h g", "d d d e"]
     narrow = load(listed, shortlist=True)
     assert narrow.translate(lines) == load(listed).translate(lines)
-    allowed = Shortlist.load(listed, narrow.tokenizer).of([*narrow.tokenizer.encode("a b"), END])
-    text = narrow.tokenizer.encode("A B")
-    assert set(text) <= set(allowed.tolist())
-    assert set(allowed.tolist()).isdisjoint(OUR_SPECIALS.never)
+    short = Shortlist.load(listed, narrow.tokenizer)
+    allowed = {*short.always.tolist(), *short.of([*narrow.tokenizer.encode("a b"), END]).tolist()}
+    assert set(narrow.tokenizer.encode("A B")) <= allowed
+    assert allowed.isdisjoint(OUR_SPECIALS.never)
 
 
 def test_what_was_saved_is_loaded(listed: Path):

@@ -20,23 +20,35 @@ void TopK::start(int size) {
 
 void TopK::offer(float value, int32_t id) {
     size_t at = best.size();
-    while (at > 0 && best[at - 1].value < value) at--;
+    while (at > 0 && (best[at - 1].value < value || (best[at - 1].value == value && best[at - 1].id > id))) at--;
     best.insert(best.begin() + (ptrdiff_t)at, {value, id});
     if ((int)best.size() > k) best.pop_back();
     if ((int)best.size() == k) bar = best.back().value;
 }
 
-void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8) {
-    n = rows, k = columns, panels = (rows + PANEL - 1) / PANEL, int8 = as_int8;
+// The nearest number of 16 bits, of two the even one.
+static uint16_t halved(float value) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (std::isnan(value)) return 0x7fc0;
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// From rows of k to panels, each number as `as` makes it.
+template <class T, class As>
+static void to_panels(const Matrix& m, const float* weight, T* to, As as) {
+    for (int i = 0; i < m.n; i++)
+        for (int j = 0; j < m.k; j++)
+            to[((size_t)(i / PANEL) * m.k + j) * PANEL + i % PANEL] = as(weight[(size_t)i * m.k + j]);
+}
+
+void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted) {
+    n = rows, k = columns, panels = (rows + PANEL - 1) / PANEL, precision = wanted;
     bias.fit((size_t)width());
     if (bias_or_null != nullptr) std::memcpy(bias.get(), bias_or_null, (size_t)n * sizeof(float));
-    if (!int8) {
-        float* to = floats.fit((size_t)width() * (size_t)k);
-        for (int i = 0; i < n; i++)
-            for (int j = 0; j < k; j++)
-                to[((size_t)(i / PANEL) * k + j) * PANEL + i % PANEL] = weight[(size_t)i * k + j];
-        return;
-    }
+    size_t size = (size_t)width() * (size_t)k;
+    if (precision == FP32) return to_panels(*this, weight, floats.fit(size), [](float x) { return x; });
+    if (precision == BF16) return to_panels(*this, weight, halves.fit(size), halved);
     int8_t* to = bytes.fit((size_t)width() * (size_t)quads() * 4);
     scale.fit((size_t)width());
     start.fit((size_t)width());
@@ -61,27 +73,37 @@ size_t Matrix::at_byte(int column, int place) const {
     return quad * 4 * PANEL + (size_t)(column % PANEL * 4 + place % 4);
 }
 
+// One column in panels of another matrix.
+template <class T>
+static void copy_column(const T* from, int column, T* to, int place, int k) {
+    from += (size_t)(column / PANEL) * k * PANEL + column % PANEL;
+    to += (size_t)(place / PANEL) * k * PANEL + place % PANEL;
+    for (int j = 0; j < k; j++) to[j * PANEL] = from[j * PANEL];
+}
+
 // What the memory held before stays in the last panel's columns from n on; nobody reads their results.
-void Matrix::take(const Matrix& from, const int32_t* chosen, int count) {
-    n = count, k = from.k, panels = (count + PANEL - 1) / PANEL, int8 = from.int8;
+void Matrix::shape_like(const Matrix& from, int columns) {
+    n = columns, k = from.k, panels = (columns + PANEL - 1) / PANEL, precision = from.precision;
     bias.fit((size_t)width());
     scale.fit((size_t)width());
     start.fit((size_t)width());
-    if (int8) bytes.fit((size_t)width() * (size_t)quads() * 4);
-    else floats.fit((size_t)width() * (size_t)k);
-    for (int i = 0; i < count; i++) {
+    if (precision == INT8) bytes.fit((size_t)width() * (size_t)quads() * 4);
+    if (precision == FP32) floats.fit((size_t)width() * (size_t)k);
+    if (precision == BF16) halves.fit((size_t)width() * (size_t)k);
+}
+
+void Matrix::take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel) {
+    for (int i = from_panel * PANEL; i < std::min(n, to_panel * PANEL); i++) {
         int column = chosen[i];
         bias.get()[i] = from.bias.get()[column];
-        if (int8) {
+        if (precision == FP32) copy_column(from.floats.get(), column, floats.get(), i, k);
+        if (precision == BF16) copy_column(from.halves.get(), column, halves.get(), i, k);
+        if (precision == INT8) {
             scale.get()[i] = from.scale.get()[column];
             start.get()[i] = from.start.get()[column];
             const int8_t* a = from.bytes.get() + from.at_byte(column, 0);
             int8_t* b = bytes.get() + at_byte(i, 0);
             for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4 * PANEL, 4);
-        } else {
-            const float* a = from.floats.get() + (size_t)(column / PANEL) * k * PANEL + column % PANEL;
-            float* b = floats.get() + (size_t)(i / PANEL) * k * PANEL + i % PANEL;
-            for (int j = 0; j < k; j++) b[j * PANEL] = a[j * PANEL];
         }
     }
 }

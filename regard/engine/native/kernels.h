@@ -54,19 +54,23 @@ private:
     size_t size_ = 0;
 };
 
+enum Precision { FP32 = 0, INT8 = 1, BF16 = 2 };  // the numbers of regard/engine/library.py
+
 // y = x Wᵀ + b with W (n, k), packed once: panels of 16 columns, in each of them k after k.
-// fp32: [panel][k][16]. int8: [panel][k / 4][16][4], and a factor a column that makes it W again.
+// fp32 and bf16: [panel][k][16]. int8: [panel][k / 4][16][4], and a factor a column that makes it W again.
 struct Matrix {
     int n = 0, k = 0, panels = 0;
-    bool int8 = false;
+    Precision precision = FP32;
     Buffer<float> floats;
+    Buffer<uint16_t> halves;  // bf16: the upper halves of floats
     Buffer<int8_t> bytes;
     Buffer<float> scale;    // int8: (panels * 16)
     Buffer<int32_t> start;  // int8: (panels * 16), what takes the left side's offset out of a sum
-    Buffer<float> bias;   // (panels * 16), zeros where there is none
+    Buffer<float> bias;     // (panels * 16), zeros where there is none
 
-    void pack(const float* weight, const float* bias_or_null, int rows, int columns, bool as_int8);
-    void take(const Matrix& from, const int32_t* chosen, int count);  // these columns of another, in that order
+    void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted);
+    void shape_like(const Matrix& from, int columns);  // room for so many columns of another
+    void take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel);  // in that order
     int width() const { return panels * PANEL; }
     size_t at_byte(int column, int place) const;  // where an int8 weight lies
     int quads() const { return (k + 15) / 16 * 4; }  // fours of k, a multiple of four of them
@@ -102,11 +106,11 @@ struct Candidate {
     int32_t id;
 };
 
-// The k largest of what was offered, sorted; the first of equals first.
+// The k largest of what was offered, sorted; of equals the lower id first, in whatever order they came.
 struct TopK {
     std::vector<Candidate> best;
     int k = 0;
-    float bar = 0;  // what does not exceed this is not taken
+    float bar = 0;  // what lies below this is not taken
 
     void start(int size);
     void offer(float value, int32_t id);

@@ -14,7 +14,7 @@ namespace {
 struct Reader {
     const Tensor* next;
     const Tensor* end;
-    bool int8;
+    Precision precision;
 
     const Tensor& take() {
         if (next == end) throw std::invalid_argument("too few tensors");
@@ -28,7 +28,7 @@ struct Reader {
     }
     void read(Matrix& matrix) {
         const Tensor& t = take();
-        matrix.pack(t.weight, t.bias, t.rows, t.columns, int8);
+        matrix.pack(t.weight, t.bias, t.rows, t.columns, precision);
     }
     void read(FeedForward& layer) {
         read(layer.norm);
@@ -41,7 +41,7 @@ struct Reader {
 
 Model::Model(const Shape& given, const Tensor* tensors, int count)
     : shape(given), encoder((size_t)given.encoder.layers), decoder((size_t)given.decoder.layers) {
-    Reader reader{tensors, tensors + count, given.int8 != 0};
+    Reader reader{tensors, tensors + count, (Precision)given.precision};
     for (auto& layer : encoder) {
         reader.read(layer.norm);
         reader.read(layer.qkv);
@@ -63,6 +63,12 @@ Model::Model(const Shape& given, const Tensor* tensors, int count)
     reader.read(output);
     source_embedding = reader.take().weight;
     target_embedding = reader.take().weight;
+}
+
+void Model::share(const int32_t* ids, int count) {
+    common_ids.assign(ids, ids + count);
+    common.shape_like(output, count);
+    common.take(output, ids, 0, common.panels);
 }
 
 void Barrier::wait() {
@@ -94,7 +100,7 @@ Worker::Input Worker::prepare(const float* x, int m, int n, int stride, const No
         floats = y;
     }
     Rows rows{floats, nullptr, nullptr, m, stride};
-    if (model_.shape.int8) {
+    if (model_.shape.precision == INT8) {
         int padded = (n + LANES - 1) / LANES * LANES;
         uint8_t* bytes = bytes_.fit((size_t)m * stride);
         float* scale = scale_.fit((size_t)m);
@@ -319,7 +325,7 @@ void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row
         for (int i = 0; i < own.m; i++) {
             float* x = logits + (size_t)i * width;
             size_t r = (size_t)(group.first + i);
-            masses[r * (size_t)stride + (size_t)chunk] = k_.mass(x, count);
+            masses[r * (size_t)stride + (size_t)(group.chunk + chunk)] = k_.mass(x, count);
             for (int32_t banned : choice.banned)
                 if (banned >= column && banned < column + count) x[banned - column] = -__builtin_inff();
             if (rows[r].early && choice.end >= column && choice.end < column + count)

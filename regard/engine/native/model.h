@@ -19,7 +19,7 @@ struct Side {
 };
 
 struct Shape {
-    int32_t d_model, source_vocab, target_vocab, activation, post_norm, int8;
+    int32_t d_model, source_vocab, target_vocab, activation, post_norm, precision;
     int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
     float eps, source_scale, target_scale;
     Side encoder, decoder;
@@ -61,10 +61,12 @@ struct Model {
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
     Matrix memory;  // keys and values of all decoder layers from the encoder's output: [layer][k | v]
-    Matrix output;
+    Matrix output, common;  // common: the columns of a shortlist that every sentence may use
+    std::vector<int32_t> common_ids;
     const float *source_embedding, *target_embedding;  // kept alive by the caller
 
     Model(const Shape& shape, const Tensor* tensors, int count);
+    void share(const int32_t* ids, int count);  // make these the common columns
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
     int cache_width() const { return 2 * shape.decoder.kv_heads * shape.decoder.width; }  // k | v of one place
 };
@@ -132,6 +134,7 @@ struct Choice {
 struct Group {
     const Choice* choice;
     int first, count;
+    int chunk;  // where its masses begin
 };
 
 // One thread with its scratch memory.
@@ -146,6 +149,8 @@ public:
     void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<TopK>& tops, Mass* masses,
               int stride);
     int rank() const { return rank_; }
+    int from(int total) const { return (int)((int64_t)total * rank_ / team_.size); }  // this thread's share
+    int to(int total) const { return (int)((int64_t)total * (rank_ + 1) / team_.size); }
     void wait() { team_.barrier.wait(); }
 
 private:
@@ -166,8 +171,6 @@ private:
                int stride);
     const int32_t* ramp(int stride, int count);
     float* room(int count) { return scores_.fit((size_t)count + LANES); }
-    int from(int total) const { return (int)((int64_t)total * rank_ / team_.size); }
-    int to(int total) const { return (int)((int64_t)total * (rank_ + 1) / team_.size); }
 
     const Model& model_;
     const Kernels& k_;

@@ -8,11 +8,12 @@ namespace regard {
 
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 
-void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots) {
-    request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots;
+void Search::start(const Request& request, Queue& queue, const Choice* all, int slots) {
+    request_ = &request, queue_ = &queue, all_ = all, limit_ = slots;
     over_ = false;
     rows_.clear();
     newcomers_.clear();
+    narrowed_.clear();
     if ((int)slots_.size() < slots) slots_.resize((size_t)slots);
     for (Slot& slot : slots_) slot.sentence = -1;
 }
@@ -22,6 +23,7 @@ void Search::run(Worker& worker) {
         if (worker.rank() == 0) plan();
         worker.wait();
         if (over_) return;
+        if (!narrowed_.empty()) gather(worker);
         if (!newcomers_.empty()) worker.encode(newcomers_);
         auto& tops = tops_[(size_t)worker.rank()];
         if (tops.size() < rows_.size()) tops.resize(rows_.size());
@@ -56,9 +58,9 @@ float Search::log_mass(int row, int chunks) const {
 void Search::advance(Slot& slot, int first_row) {
     size_t beam = (size_t)request_->beam;
     candidates_.clear();
-    int chunks = (request_->allowed_starts != nullptr ? slot.choice : *choice_).chunks();
+    int parts = chunks(slot);
     for (int r = 0; r < (int)slot.live.size(); r++) {
-        float mass = log_mass(first_row + r, chunks);
+        float mass = log_mass(first_row + r, parts);
         size_t before = candidates_.size();
         for (auto& tops : tops_)
             for (const Candidate& each : tops[(size_t)(first_row + r)].best)
@@ -129,6 +131,7 @@ void Search::finish(Slot& slot) {
 // Waiting sentences take free slots, a few together, so that the encoder has more than one to work on.
 void Search::admit() {
     newcomers_.clear();
+    narrowed_.clear();
     int free = 0, tokens = 0;
     for (int i = 0; i < limit_; i++) free += slots_[(size_t)i].sentence < 0;
     if (free < limit_ && free < std::max(1, limit_ / 8)) return;
@@ -159,8 +162,22 @@ void Search::enter(Slot& slot, int sentence) {
 void Search::narrow(Slot& slot) {
     const int32_t* first = request_->allowed + request_->allowed_starts[slot.sentence];
     const int32_t* last = request_->allowed + request_->allowed_starts[slot.sentence + 1];
-    slot.part.take(model_.output, first, (int)(last - first));
+    slot.part.shape_like(model_.output, (int)(last - first));
     slot.choice = {&slot.part, first, slot.part.n, {}, (int)(std::find(first, last, request_->end) - first)};
+    narrowed_.push_back(&slot);
+}
+
+// Every thread of the team fetches its share of the new layers.
+void Search::gather(const Worker& worker) {
+    for (Slot* slot : narrowed_) {
+        int panels = slot->part.panels;
+        slot->part.take(model_.output, slot->choice.ids, worker.from(panels), worker.to(panels));
+    }
+}
+
+int Search::chunks(const Slot& slot) const {
+    int common = all_ != nullptr ? all_->chunks() : 0;
+    return common + (request_->allowed_starts != nullptr ? slot.choice.chunks() : 0);
 }
 
 void Search::lay_out() {
@@ -184,21 +201,18 @@ void Search::lay_out() {
     group();
 }
 
-// All rows choose from the same columns, or those of each sentence from its own.
+// All rows choose from the same columns, those of each sentence from its own, or both.
 void Search::group() {
     groups_.clear();
-    if (request_->allowed_starts == nullptr) {
-        groups_.push_back({choice_, 0, (int)rows_.size()});
-    } else {
-        int row = 0;
-        for (Slot& slot : slots_) {
-            if (slot.sentence < 0) continue;
-            groups_.push_back({&slot.choice, row, (int)slot.live.size()});
-            row += (int)slot.live.size();
-        }
-    }
     stride_ = 0;
-    for (const Group& each : groups_) stride_ = std::max(stride_, each.choice->chunks());
+    int row = 0, common = all_ != nullptr ? all_->chunks() : 0;
+    if (all_ != nullptr) groups_.push_back({all_, 0, (int)rows_.size(), 0});
+    for (Slot& slot : slots_) {
+        if (slot.sentence < 0) continue;
+        if (request_->allowed_starts != nullptr) groups_.push_back({&slot.choice, row, (int)slot.live.size(), common});
+        row += (int)slot.live.size();
+        stride_ = std::max(stride_, chunks(slot));
+    }
     if (masses_.size() < rows_.size() * (size_t)stride_) masses_.resize(rows_.size() * (size_t)stride_);
 }
 

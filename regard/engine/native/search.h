@@ -13,6 +13,7 @@ namespace regard {
 // One call; laid out as `Request` in regard/engine/native.py.
 struct Request {
     int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count;
+    int32_t common;                 // not zero: the model's common columns are allowed to every sentence
     double penalty;
     const int32_t *ids, *starts;    // sources one after the other; starts (count + 1)
     const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
@@ -65,7 +66,7 @@ struct Queue {
 class Search {
 public:
     Search(const Model& model, int threads) : model_(model), tops_((size_t)threads) {}
-    void start(const Request& request, Queue& queue, const Choice& choice, int slots);
+    void start(const Request& request, Queue& queue, const Choice* all, int slots);
     void run(Worker& worker);  // all threads of the team at once
 
 private:
@@ -82,13 +83,16 @@ private:
     void admit();
     void enter(Slot& slot, int sentence);
     void narrow(Slot& slot);
+    void gather(const Worker& worker);
+    int chunks(const Slot& slot) const;
     void lay_out();
     void group();
 
     const Model& model_;
     const Request* request_ = nullptr;
     Queue* queue_ = nullptr;
-    const Choice* choice_ = nullptr;
+    const Choice* all_ = nullptr;    // what every sentence chooses from, beside its own list; or null
+    std::vector<Slot*> narrowed_;    // whose lists are new
     int limit_ = 0, stride_ = 0;  // slots; masses of a row
     bool over_ = false;
     std::vector<Slot> slots_;
