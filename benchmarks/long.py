@@ -10,7 +10,6 @@ forward and backward. Peers: PyPI's `local-attention` and the block-sparse atten
 import argparse
 import json
 import math
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from collections.abc import Callable
 import torch
 from report import write_report
 from torch import Tensor
+
+from regard.compare.trial import peak_megabytes
 
 D, H, WINDOW, BLOCK, RANK = 256, 4, 256, 64, 256
 LENGTHS = (2048, 4096, 8192, 16384, 32768, 65536)
@@ -111,7 +112,7 @@ def measure(kind: str, length: int, rounds: int) -> dict[str, float]:
     else:
         call = kernel(kind, length)  # type: ignore[assignment]
         inputs = tuple(torch.randn(1, length, H, D // H).transpose(1, 2).requires_grad_() for _ in range(3))
-    before = peak()
+    before = peak_megabytes()
     seconds = []
     for number in range(rounds + 1):
         start = time.perf_counter()
@@ -120,15 +121,11 @@ def measure(kind: str, length: int, rounds: int) -> dict[str, float]:
         if number:
             seconds.append(time.perf_counter() - start)
         if number == 0:
-            above = peak() - before
+            above = peak_megabytes() - before
         del out
         for each in inputs:
             each.grad = None
     return {"seconds": statistics.median(seconds) if seconds else 0.0, "peak": above}
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def run(kind: str, length: int, rounds: int) -> dict[str, float]:

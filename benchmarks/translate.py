@@ -13,7 +13,6 @@ of the sentences are not measured on all. Last, the engine in fp32 against the r
 import argparse
 import gzip
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import torch
 from report import write_report
 
 from regard.attention.absolute import sinusoids
+from regard.compare.trial import peak_megabytes
 from regard.config import merge
 from regard.interop import ctranslate2 as to_ctranslate2
 from regard.interop import huggingface as to_huggingface
@@ -166,12 +166,11 @@ def measure(place: Path, way: str, beam: int, batch: int, lines: list[str]) -> d
     run(lines)
     ended = time.perf_counter()
     latency = [_seconds(lambda: run([TWELVE])) for _ in range(21)]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "load": loaded - began,
         "all": ended - middle,
         "one": statistics.median(latency),
-        "memory": memory,
+        "memory": peak_megabytes(),
     }
 
 
