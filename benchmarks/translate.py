@@ -12,6 +12,7 @@ of the sentences are not measured on all. Last, the engine in fp32 against the r
 
 import argparse
 import gzip
+import itertools
 import json
 import statistics
 import subprocess
@@ -34,8 +35,8 @@ from regard.text.tokenizer import Tokenizer
 
 THREADS = 2
 BATCHES = ("1", "32", "best")
-BEST = (16, 64, 128)  # of these each engine takes the one that is its fastest
-FAR = 1.5  # times the best peer on a tenth of the sentences: not measured on all
+BEST = (64, 128)  # of these each engine takes the one that is its fastest
+FAR = 1.25  # times the best peer on a tenth of the sentences: not measured on all
 OURS = ("regard int8", "regard bf16", "regard fp32")  # the first is in the ratio, the others run once
 PEERS = ("ctranslate2 int8 1x2", "ctranslate2 int8 2x1", "ctranslate2 float32 1x2", "ctranslate2 float32 2x1")
 TRANSFORMERS = "transformers"
@@ -240,30 +241,47 @@ def medians(arguments: argparse.Namespace, cases: list[Case]) -> Found:
 
 
 def compare(arguments: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
-    """The rows of the table, and what else was measured in sentences."""
+    """The rows of the table, and what else was measured in sentences; a row that was finished stays."""
+    kept = arguments.work / "rows.jsonl"
+    done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    finished = {tuple(each["of"]): each for each in done}
     rows, notes = [], []
-    for lines, shape in ((a, b) for a in ("test", "long") for b in arguments.shapes):
-        for beam, size in ((b, each) for b in (1, 5) for each in BATCHES):
-            if lines == "long" and size == "best":
-                continue
-            name, batch = size, 64 if size == "best" else int(size)
-            cases = near(arguments, [Case(lines, shape, way, beam, batch) for way in OURS + PEERS])
-            if size == "best":
-                cases = [case if case.way in OURS[1:] else quickest(arguments, case) for case in cases]
-                name = " ".join(["best:", *(str(case.batch) for case in cases if case.way not in OURS[1:])])
-            best = {case.way: found for case, found in medians(arguments, cases).items()}
-            peer = min(best[way]["all"] for way in PEERS if way in best)
-            times = [f"{best[way]['all']:.2f}" if way in best else "far" for way in OURS + PEERS]
-            rows.append([lines, shape, str(beam), name, *times, f"{peer / best[OURS[0]]['all']:.2f}"])
-            print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
-            if lines == "test" and size == "1":
-                notes += [_sentence(shape, beam, way, each) for way, each in best.items()]
+    sizes = [
+        (lines, size) for lines in ("test", "long") for size in BATCHES if (lines, size) != ("long", "best")
+    ]
+    for shape, beam, (lines, size) in itertools.product(arguments.shapes, (1, 5), sizes):
+        of = (lines, shape, beam, size)
+        if of not in finished:
+            row, more = row_of(arguments, *of)
+            finished[of] = {"of": of, "row": row, "notes": more}
+            with kept.open("a") as file:
+                file.write(json.dumps(finished[of]) + "\n")
+        rows.append(finished[of]["row"])
+        notes += finished[of]["notes"]
+        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
     cases = [Case("some", "small", way, 5, 32) for way in (TRANSFORMERS, OURS[0])]
     notes += [
         _sentence("small", 5, case.way, each, batch=32) for case, each in medians(arguments, cases).items()
     ]
     notes += [agreement(arguments, beam) for beam in (1, 5)]
     return rows, notes
+
+
+def row_of(
+    arguments: argparse.Namespace, lines: str, shape: str, beam: int, size: str
+) -> tuple[list[str], list[str]]:
+    """One row of the table, and its notes."""
+    name, batch = size, 64 if size == "best" else int(size)
+    cases = near(arguments, [Case(lines, shape, way, beam, batch) for way in OURS + PEERS])
+    if size == "best":
+        cases = [case if case.way in OURS[1:] else quickest(arguments, case) for case in cases]
+        name = " ".join(["best:", *(str(case.batch) for case in cases if case.way not in OURS[1:])])
+    best = {case.way: found for case, found in medians(arguments, cases).items()}
+    peer = min(best[way]["all"] for way in PEERS if way in best)
+    times = [f"{best[way]['all']:.2f}" if way in best else "far" for way in OURS + PEERS]
+    wanted = lines == "test" and size == "1"
+    notes = [_sentence(shape, beam, way, each) for way, each in best.items()] if wanted else []
+    return [lines, shape, str(beam), name, *times, f"{peer / best[OURS[0]]['all']:.2f}"], notes
 
 
 def agreement(arguments: argparse.Namespace, beam: int) -> str:

@@ -12,7 +12,6 @@ import ctypes
 import threading
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -41,7 +40,8 @@ class Engine:
     ) -> None:
         """`threads` 0: as many as torch uses. Later changes to the model's weights are not seen.
 
-        With a `shortlist`, a sentence is written with the tokens that it allows for it.
+        With a `shortlist`, a sentence is written with the tokens that it allows for it, whose probabilities
+        then sum to 1.
         """
         if precision not in PRECISIONS:
             raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
@@ -54,9 +54,8 @@ class Engine:
         self._positions = model.embedding.positions
         self._places: Tensor | None = None  # (length, D), or (length, K) with rotary, as long as needed
         self._lock = threading.Lock()
-        self._shortlist = shortlist
         if shortlist is not None:
-            self._packed.share(shortlist.always)
+            self._packed.narrow(shortlist)
 
     def search(
         self,
@@ -66,22 +65,18 @@ class Engine:
         beam: int = 1,
         n_best: int = 1,
         batch_size: int = 32,
-        allowed: Sequence[Sequence[int]] | None = None,
         cancel: ctypes.c_int32 | None = None,
     ) -> list[list[Hypothesis]]:
         """The `n_best` outputs of each source, which closes with its end token; best first.
 
-        `batch_size` sentences are worked on at a time; it changes no result. `allowed` are for each source
-        the ids, the end among them, of which its outputs may be made (None: those of the shortlist): its
-        output layer then has these columns alone, and their probabilities sum to 1. Setting `cancel` to 1
-        from another thread ends the call after the step under way, with empty lists.
+        `batch_size` sentences are worked on at a time; it changes no result. Setting `cancel` to 1 from
+        another thread ends the call after the step under way, with empty lists.
         """
         if not 1 <= n_best <= beam:
             raise UsageError(f"n_best ({n_best}) must be at least 1 and at most beam ({beam})")
         if not sources:
             return []
         most = rules.most.tolist()
-        never = set(rules.specials.never)
         call = library.Call(
             sources=sources,
             least=rules.least.tolist(),
@@ -94,29 +89,13 @@ class Engine:
             begin=rules.specials.begin,
             end=rules.specials.end,
             vocab_size=2**31 - 1 if rules.vocab_size is None else rules.vocab_size,
-            banned=sorted(never),
-            allowed=self._lists(sources, allowed, rules),
-            common=allowed is None and self._shortlist is not None,
+            banned=sorted(set(rules.specials.never)),
             cancel=cancel,
         )
         found = self._packed.translate(call, self._table(max(*map(len, sources), *most)))
         if found is None:
             return [[] for _ in sources]
         return [[Hypothesis(each.ids, each.score, each.cut) for each in outputs] for outputs in found]
-
-    def _lists(
-        self, sources: Sequence[Sequence[int]], allowed: Sequence[Sequence[int]] | None, rules: Rules
-    ) -> "list[library.Ints] | None":
-        """What each source may be written with, without what is never written; None: everything."""
-        if allowed is None and self._shortlist is None:
-            return None
-        if allowed is None and self._shortlist is not None:
-            return [self._shortlist.of(source) for source in sources]  # beside what is always allowed
-        never = set(rules.specials.never)
-        lists = [np.array([i for i in ids if i not in never], np.int32) for ids in allowed or ()]
-        if len(lists) != len(sources) or not all(rules.specials.end in ids for ids in lists):
-            raise UsageError(f"{len(lists)} lists of ids, each with the end, for {len(sources)} sources")
-        return lists
 
     def _table(self, length: int) -> Tensor | None:
         """The vectors or the angles of the first places, at least so many where the scheme has them."""

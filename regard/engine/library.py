@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from regard.engine.shortlist import Shortlist
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 5  # of the calls below; a library that was built from other sources is not used
+VERSION = 6  # of the calls below; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
@@ -54,13 +55,20 @@ class _Tensor(Structure):
     _fields_ = [("weight", c_void_p), ("bias", c_void_p), ("rows", c_int32), ("columns", c_int32)]
 
 
+class _Lists(Structure):
+    _fields_ = [
+        *((name, c_void_p) for name in ("starts", "ids", "always", "never")),
+        *((name, c_int32) for name in ("sources", "always_count", "never_count", "copies")),
+    ]
+
+
 class _Request(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("count", "slots", "threads", "beam", "n_best", "begin", "end")),
-        *((name, c_int32) for name in ("vocab_size", "banned_count", "common")),
+        *((name, c_int32) for name in ("vocab_size", "banned_count")),
         ("penalty", c_double),
         *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned")),
-        *((name, c_void_p) for name in ("allowed", "allowed_starts", "places", "cancel", "out_starts")),
+        *((name, c_void_p) for name in ("places", "cancel", "out_starts")),
         *((name, c_void_p) for name in ("out_ids", "out_lengths", "out_counts", "out_scores", "out_cut")),
     ]
 
@@ -81,8 +89,6 @@ class Call:
     end: int
     vocab_size: int
     banned: Sequence[int]
-    allowed: Sequence[Ints] | None = None  # ids of which the output of each source is made; None: all
-    common: bool = False  # the columns that `Packed.share` was given are allowed to each as well
     cancel: "ctypes.c_int32 | None" = None  # set to 1 from another thread: the call ends after this step
 
 
@@ -112,7 +118,7 @@ def _library() -> Any:
     library.regard_make.restype = c_void_p
     library.regard_make.argtypes = [POINTER(_Shape), POINTER(_Tensor), c_int32]
     library.regard_free.argtypes = [c_void_p]
-    library.regard_share.argtypes = [c_void_p, c_void_p, c_int32]
+    library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
     library.regard_kernels.restype = ctypes.c_char_p
     return library
@@ -149,10 +155,23 @@ class Packed:
         if not self._handle:
             raise RegardError("the native engine could not take the model: not enough memory")
 
-    def share(self, ids: Ints) -> None:
-        """Pack the columns of these ids once, for calls that allow them to every source."""
-        self._check(ids, self._limits[1])
-        if self._library.regard_share(self._handle, ids.ctypes.data, len(ids)) != DONE:
+    def narrow(self, shortlist: Shortlist) -> None:
+        """From now on, write with what a shortlist allows."""
+        never = np.array(shortlist.never, np.int32)
+        copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
+        for ids in (shortlist.ids, shortlist.always, never, copied):
+            self._check(ids, self._limits[1])
+        lists = _Lists(
+            starts=shortlist.starts.ctypes.data,
+            ids=shortlist.ids.ctypes.data,
+            always=shortlist.always.ctypes.data,
+            never=never.ctypes.data,
+            sources=len(shortlist.starts) - 1,
+            always_count=len(shortlist.always),
+            never_count=len(never),
+            copies=shortlist.copies,
+        )
+        if self._library.regard_narrow(self._handle, lists) != DONE:
             raise RegardError("the native engine could not take the shortlist: not enough memory")
 
     def __del__(self) -> None:
@@ -163,7 +182,7 @@ class Packed:
         """The outputs of each source, best first; None where the call was cancelled."""
         ids = np.fromiter((i for source in call.sources for i in source), np.int32)
         arrays = _Arrays(call, ids)
-        written = np.concatenate([arrays.allowed, arrays.banned, [call.begin]])
+        written = np.concatenate([arrays.banned, [call.begin]])
         for numbers, limit in zip((ids, written), self._limits, strict=True):
             self._check(numbers, limit)
         status = self._run(call, arrays.request(call, places), len(ids))
@@ -179,7 +198,7 @@ class Packed:
 
     @staticmethod
     def _check(ids: Ints, limit: int) -> None:
-        if not 0 <= ids.min() <= ids.max() < limit:
+        if ids.size and not 0 <= ids.min() <= ids.max() < limit:
             raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
 
     def _run(self, call: Call, request: _Request, tokens: int) -> int:
@@ -205,7 +224,6 @@ class _Arrays:
         self.ids, self.starts = ids, _starts(call.sources)
         self.least, self.most = np.array(call.least, np.int32), np.array(call.most, np.int32)
         self.banned = np.array(call.banned, np.int32)
-        self.allowed, self.allowed_starts = _joined(call.allowed or ())
         room = self.most.astype(np.int64) * call.n_best
         self.out_starts = np.cumsum(room) - room
         self.out_ids = np.empty(int(room.sum()), np.int32)
@@ -215,10 +233,8 @@ class _Arrays:
         self.out_cut = np.empty(count * call.n_best, np.uint8)
 
     def request(self, call: Call, places: torch.Tensor | None) -> _Request:
-        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty", "common")
+        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
         arrays = {name: array.ctypes.data for name, array in vars(self).items()}
-        if call.allowed is None:
-            arrays["allowed_starts"] = None
         return _Request(
             count=len(call.sources),
             banned_count=len(call.banned),
@@ -248,15 +264,9 @@ class _Arrays:
         return found
 
 
-def _starts(rows: Sequence[Sequence[int] | Ints]) -> Ints:
+def _starts(rows: Sequence[Sequence[int]]) -> Ints:
     """Where each of the rows begins when they stand end to end, and where the last one ends."""
     return np.cumsum([0, *map(len, rows)], dtype=np.int32)
-
-
-def _joined(rows: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Rows end to end, and their starts."""
-    nothing: Ints = np.empty(0, np.int32)
-    return np.concatenate([nothing, *rows]).astype(np.int32, copy=False), _starts(rows)
 
 
 def _shape(weights: Weights, precision: str) -> _Shape:

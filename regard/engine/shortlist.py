@@ -67,7 +67,7 @@ class Shortlist:
             allowed[self.ids[first:last]] = True
         if self.copies:
             allowed[own] = True
-            allowed[list(self.never)] = False
+        allowed[list(self.never)] = False
         allowed[self.always] = False
         return np.flatnonzero(allowed).astype(np.int32)
 

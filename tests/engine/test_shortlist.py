@@ -50,14 +50,16 @@ def sentences(lengths: tuple[int, ...] = (5, 1, 7, 3, 11, 2)) -> list[list[int]]
     return [[*torch.randint(4, VOCAB, (n,), generator=generator).tolist(), END] for n in lengths]
 
 
-def lists_for(sources: list[list[int]]) -> list[list[int]]:
-    """Lists that differ in length and content, the end in each."""
+def made_shortlist(always: list[int], copies: bool = True) -> Shortlist:
+    """Lists of 0 to 12 ids for each source token, some of them never written or always allowed."""
     generator = torch.Generator().manual_seed(5)
-    sizes = (7, 40, 171, 23, 130, 19)
-    return [
-        sorted({END, *torch.randint(4, VOCAB, (n,), generator=generator).tolist()})
-        for n, _ in zip(sizes, sources, strict=True)
-    ]
+    lists = [torch.randint(0, VOCAB, (s % 13,), generator=generator).unique().tolist() for s in range(VOCAB)]
+    starts = np.cumsum([0, *map(len, lists)]).astype(np.int32)
+    ids = np.array([i for each in lists for i in each], np.int32)
+    return Shortlist(starts, ids, np.array(always, np.int32), VOCAB, OUR_SPECIALS.never, copies)
+
+
+ALWAYS = ([END], [END, *range(30, 200, 3)], [*range(4, VOCAB), END])
 
 
 def rules_for(model: Any, sources: list[list[int]]) -> Rules:
@@ -82,16 +84,18 @@ class Masked:
 
 @native
 @pytest.mark.parametrize("beam", [1, 3])
-def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_it(beam: int):
-    model, sources = transformer(), sentences()
-    lists = lists_for(sources)
-    found = Engine(model, precision="fp32").search(
-        sources, rules_for(model, sources), beam=beam, n_best=beam, allowed=lists
-    )
-    for source, allowed, outputs in zip(sources, lists, found, strict=True):
+@pytest.mark.parametrize("always", ALWAYS)
+@pytest.mark.parametrize("copies", [False, True])
+def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_it(
+    beam: int, always: list[int], copies: bool
+):
+    model, sources, short = transformer(), sentences(), made_shortlist(always, copies)
+    engine = Engine(model, precision="fp32", shortlist=short)
+    found = engine.search(sources, rules_for(model, sources), beam=beam, n_best=beam)
+    for source, outputs in zip(sources, found, strict=True):
         with torch.inference_mode():
             (wanted,) = beam_search(
-                Masked(model, allowed),
+                Masked(model, [*short.always.tolist(), *short.of(source).tolist()]),
                 *pad_sources([source]),
                 rules_for(model, [source]),
                 beam=beam,
@@ -104,63 +108,31 @@ def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_
 @native
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
 def test_neighbours_batches_and_threads_change_nothing(precision: str):
-    model, sources = transformer(), sentences()
-    rules, lists = rules_for(model, sources), lists_for(sources)
-    whole = Engine(model, precision=precision, threads=1).search(sources, rules, beam=3, allowed=lists)
+    model, sources, short = transformer(), sentences(), made_shortlist(ALWAYS[1])
+    rules = rules_for(model, sources)
+    whole = Engine(model, precision=precision, threads=1, shortlist=short).search(sources, rules, beam=3)
     for threads, batch_size in ((1, 1), (2, 1), (2, 4), (3, 32)):
-        engine = Engine(model, precision=precision, threads=threads)
-        assert engine.search(sources, rules, beam=3, batch_size=batch_size, allowed=lists) == whole
-    for i, source in enumerate(sources):
-        alone = Engine(model, precision=precision).search(
-            [source], rules_for(model, [source]), beam=3, allowed=[lists[i]]
-        )
-        assert alone == [whole[i]]
-
-
-def made_shortlist(always: list[int]) -> Shortlist:
-    """For source token s the ids s + 1, s + 2 and s + 40."""
-    lists = [
-        sorted({(s + more) % VOCAB for more in (1, 2, 40)} - set(OUR_SPECIALS.never)) for s in range(VOCAB)
-    ]
-    starts = np.cumsum([0, *map(len, lists)]).astype(np.int32)
-    ids = np.array([i for each in lists for i in each], np.int32)
-    return Shortlist(starts, ids, np.array(always, np.int32), VOCAB, OUR_SPECIALS.never, True)
+        engine = Engine(model, precision=precision, threads=threads, shortlist=short)
+        assert engine.search(sources, rules, beam=3, batch_size=batch_size) == whole
+        alone = [engine.search([each], rules_for(model, [each]), beam=3)[0] for each in sources]
+        assert alone == whole
 
 
 @native
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
-@pytest.mark.parametrize("beam", [1, 3])
-def test_what_is_always_allowed_is_packed_once_and_changes_nothing(precision: str, beam: int):
+def test_a_list_of_everything_changes_nothing(precision: str):
     model, sources = transformer(), sentences()
-    rules, short = rules_for(model, sources), made_shortlist([END, *range(30, 200, 3)])
-    lists = [[*short.always.tolist(), *short.of(source).tolist()] for source in sources]
-    wanted = Engine(model, precision=precision).search(sources, rules, beam=beam, n_best=beam, allowed=lists)
-    for threads, batch_size in ((1, 1), (2, 1), (2, 4), (3, 32)):
-        engine = Engine(model, precision=precision, threads=threads, shortlist=short)
-        found = engine.search(sources, rules, beam=beam, n_best=beam, batch_size=batch_size)
-        assert [[each.ids for each in outputs] for outputs in found] == [
-            [each.ids for each in outputs] for outputs in wanted
-        ]
-        for outputs, others in zip(found, wanted, strict=True):
-            scores = [each.score for each in others]
-            assert [each.score for each in outputs] == pytest.approx(scores, abs=1e-5)
+    rules = rules_for(model, sources)
+    short = made_shortlist([i for i in range(VOCAB) if i not in OUR_SPECIALS.never])
+    found = Engine(model, precision=precision, shortlist=short).search(sources, rules, beam=3)
+    wanted = Engine(model, precision=precision).search(sources, rules, beam=3)
+    assert [each[0].ids for each in found] == [each[0].ids for each in wanted]
 
 
 @native
 def test_a_shortlist_outside_the_vocabulary_is_refused():
     with pytest.raises(ModelError, match="outside the vocabulary of 283"):
         Engine(transformer(), shortlist=made_shortlist([END, VOCAB]))
-
-
-@native
-def test_wrong_lists_are_refused():
-    model, sources = transformer(), sentences((3, 2))
-    rules = rules_for(model, sources)
-    for allowed in ([[END]], [[END], [11]]):
-        with pytest.raises(UsageError, match="lists of ids, each with the end, for 2 sources"):
-            Engine(model).search(sources, rules, allowed=allowed)
-    with pytest.raises(ModelError, match="outside the vocabulary of 283"):
-        Engine(model).search(sources, rules, allowed=[[END], [END, VOCAB]])
 
 
 tables = st.lists(st.lists(st.integers(4, 40), max_size=5), min_size=41, max_size=41)

@@ -16,6 +16,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from regard.cli.main import run
 from regard.decoding.translator import Translator, load
+from regard.engine.load import load as load_engine
 from regard.errors import ModelError
 from regard.interop import ctranslate2, huggingface, marian
 from regard.models.folder import Loaded
@@ -102,6 +103,31 @@ def test_logits_tokens_and_translations_are_theirs(
     for each, row in zip(translator.stream(english[:B], beam=1), written, strict=True):
         ours = [*each.ids, *([] if each.truncated else [0])]
         assert ours[:20] == row[1 : 1 + len(ours[:20])]
+
+
+def test_a_model_that_transformers_trained(
+    tmp_path: Path, marian_files: Path, english: list[str], german: list[str]
+) -> None:
+    """It has learned sixteen sentences by heart there, and says them here, by the engine too."""
+    theirs = write(tmp_path, marian_files, d_model=60)
+    tokenizer = MarianTokenizer.from_pretrained(tmp_path)
+    lines, wanted = english[:16], german[:16]
+    tokens = tokenizer(lines, text_target=wanted, return_tensors="pt", padding=True)
+    tokens["labels"] = tokens.labels.masked_fill(tokens.labels == tokenizer.pad_token_id, -100)
+    optimizer = torch.optim.Adam(theirs.parameters(), lr=3e-3)
+    for _ in range(120):
+        optimizer.zero_grad()
+        theirs(**tokens).loss.backward()
+        optimizer.step()
+    theirs.eval().save_pretrained(tmp_path)
+    with torch.inference_mode():
+        written = theirs.generate(tokens.input_ids, attention_mask=tokens.attention_mask, num_beams=1)
+    said = tokenizer.batch_decode(written, skip_special_tokens=True)
+    assert sum(a == b for a, b in zip(said, wanted, strict=True)) >= 12  # it did learn
+    assert verb("import", tmp_path, "-o", tmp_path / "ours") == 0
+    for translator in (load(tmp_path / "ours"), load_engine(tmp_path / "ours", precision="fp32")):
+        for each, row in zip(translator.stream(lines, beam=1), written.tolist(), strict=True):
+            assert list(each.ids) == row[1 : row.index(0)]
 
 
 def test_the_tokenizer_is_marian_tokenizer(folder: Path, many_lines: list[str], german: list[str]) -> None:

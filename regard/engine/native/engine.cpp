@@ -91,7 +91,7 @@ class Engine {
 public:
     Engine(const Shape& shape, const Tensor* tensors, int count) : model_(shape, tensors, count) {}
 
-    void share(const int32_t* ids, int count) { model_.share(ids, count); }
+    void narrow(const Lists& lists) { model_.narrow(lists); }
 
     int translate(const Request& request) {
         Queue queue;
@@ -101,17 +101,15 @@ public:
         std::stable_sort(queue.order.begin(), queue.order.end(), [&](int a, int b) { return length(a) > length(b); });
         Choice choice{&model_.output, nullptr, std::min(request.vocab_size, model_.output.n), {}, request.end};
         choice.banned.assign(request.banned, request.banned + request.banned_count);
-        const std::vector<int32_t>& shared = model_.common_ids;
-        if (request.common) {
-            auto end = std::find(shared.begin(), shared.end(), request.end);
-            choice = {&model_.common, shared.data(), model_.common.n, {}, (int)(end - shared.begin())};
+        if (const std::vector<int32_t>& always = model_.shortlist.always; !always.empty()) {
+            auto end = std::find(always.begin(), always.end(), request.end);
+            choice = {&model_.shortlist.common, always.data(), (int)always.size(), {}, (int)(end - always.begin())};
         }
-        const Choice* all = request.common || request.allowed_starts == nullptr ? &choice : nullptr;
         // A sentence a team; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
         std::unique_ptr<Crew> crew = hire(teams, std::max(1, request.threads / teams));
         int slots = std::max(1, std::min((request.slots + teams - 1) / teams, request.count));
-        for (auto& search : crew->searches) search->start(request, queue, all, slots);
+        for (auto& search : crew->searches) search->start(request, queue, choice, slots);
         crew->run(request.places, queue);
         if (queue.status != NO_MEMORY) dismiss(std::move(crew));
         return queue.status;
@@ -145,7 +143,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 5; }
+EXPORT int32_t regard_version() { return 6; }
 
 EXPORT const char* regard_kernels() { return regard::kernels().name; }
 
@@ -157,9 +155,9 @@ EXPORT void* regard_make(const regard::Shape* shape, const regard::Tensor* tenso
     }
 }
 
-EXPORT int32_t regard_share(void* engine, const int32_t* ids, int32_t count) {
+EXPORT int32_t regard_narrow(void* engine, const regard::Lists* lists) {
     try {
-        static_cast<regard::Engine*>(engine)->share(ids, count);
+        static_cast<regard::Engine*>(engine)->narrow(*lists);
         return regard::DONE;
     } catch (...) {
         return regard::NO_MEMORY;

@@ -92,6 +92,14 @@ void Matrix::shape_like(const Matrix& from, int columns) {
     if (precision == BF16) halves.fit((size_t)width() * (size_t)k);
 }
 
+void Matrix::flatten() {
+    if (precision != INT8) return;
+    int8_t* to = flat.fit((size_t)n * (size_t)quads() * 4);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < quads(); j++)
+            std::memcpy(to + ((size_t)i * quads() + j) * 4, bytes.get() + at_byte(i, 4 * j), 4);
+}
+
 void Matrix::take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel) {
     for (int i = from_panel * PANEL; i < std::min(n, to_panel * PANEL); i++) {
         int column = chosen[i];
@@ -101,9 +109,9 @@ void Matrix::take(const Matrix& from, const int32_t* chosen, int from_panel, int
         if (precision == INT8) {
             scale.get()[i] = from.scale.get()[column];
             start.get()[i] = from.start.get()[column];
-            const int8_t* a = from.bytes.get() + from.at_byte(column, 0);
+            const int8_t* a = from.flat.get() + (size_t)column * quads() * 4;
             int8_t* b = bytes.get() + at_byte(i, 0);
-            for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4 * PANEL, 4);
+            for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4, 4);
         }
     }
 }

@@ -65,10 +65,12 @@ struct Matrix {
     Buffer<uint16_t> halves;  // bf16: the upper halves of floats
     Buffer<int8_t> bytes;
     Buffer<float> scale;    // int8: (panels * 16)
+    Buffer<int8_t> flat;    // int8, where columns are taken from it: (n, k), a column after the other
     Buffer<int32_t> start;  // int8: (panels * 16), what takes the left side's offset out of a sum
     Buffer<float> bias;     // (panels * 16), zeros where there is none
 
     void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted);
+    void flatten();                                    // before columns are taken from it
     void shape_like(const Matrix& from, int columns);  // room for so many columns of another
     void take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel);  // in that order
     int width() const { return panels * PANEL; }

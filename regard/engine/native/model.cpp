@@ -65,10 +65,19 @@ Model::Model(const Shape& given, const Tensor* tensors, int count)
     target_embedding = reader.take().weight;
 }
 
-void Model::share(const int32_t* ids, int count) {
-    common_ids.assign(ids, ids + count);
-    common.shape_like(output, count);
-    common.take(output, ids, 0, common.panels);
+void Model::narrow(const Lists& lists) {
+    Shortlist& own = shortlist;
+    own.starts.assign(lists.starts, lists.starts + lists.sources + 1);
+    own.ids.assign(lists.ids, lists.ids + own.starts.back());
+    own.always.assign(lists.always, lists.always + lists.always_count);
+    own.copies = lists.copies != 0;
+    own.open.assign((size_t)(output.n + 63) / 64, ~0ull);
+    auto close = [&](int32_t id) { own.open[(size_t)id / 64] &= ~(1ull << id % 64); };
+    for (int i = 0; i < lists.never_count; i++) close(lists.never[i]);
+    for (int32_t id : own.always) close(id);
+    output.flatten();
+    own.common.shape_like(output, lists.always_count);
+    own.common.take(output, lists.always, 0, own.common.panels);
 }
 
 void Barrier::wait() {

@@ -32,6 +32,14 @@ struct Tensor {
     int32_t rows, columns;
 };
 
+// A shortlist as the caller holds it (regard/engine/shortlist.py).
+struct Lists {
+    const int32_t *starts, *ids;  // those of source token s: ids[starts[s]] ... ids[starts[s + 1] - 1]
+    const int32_t *always, *never;
+    int32_t sources, always_count, never_count;
+    int32_t copies;  // not zero: a source token may be written as it is
+};
+
 struct Norm {
     std::vector<float> gain, shift;  // empty: there is none
 };
@@ -55,18 +63,26 @@ struct DecoderLayer {
     FeedForward feed_forward;
 };
 
+// What a sentence may be written with. Empty: everything.
+struct Shortlist {
+    std::vector<int32_t> starts, ids, always;
+    std::vector<uint64_t> open;  // a bit for each id that may stand in a list of a sentence's own
+    bool copies = false;
+    Matrix common;  // the columns of `always`
+};
+
 struct Model {
     Shape shape;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
     Matrix memory;  // keys and values of all decoder layers from the encoder's output: [layer][k | v]
-    Matrix output, common;  // common: the columns of a shortlist that every sentence may use
-    std::vector<int32_t> common_ids;
+    Matrix output;
+    Shortlist shortlist;
     const float *source_embedding, *target_embedding;  // kept alive by the caller
 
     Model(const Shape& shape, const Tensor* tensors, int count);
-    void share(const int32_t* ids, int count);  // make these the common columns
+    void narrow(const Lists& lists);
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
     int cache_width() const { return 2 * shape.decoder.kv_heads * shape.decoder.width; }  // k | v of one place
 };

@@ -8,8 +8,8 @@ namespace regard {
 
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 
-void Search::start(const Request& request, Queue& queue, const Choice* all, int slots) {
-    request_ = &request, queue_ = &queue, all_ = all, limit_ = slots;
+void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots) {
+    request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots;
     over_ = false;
     rows_.clear();
     newcomers_.clear();
@@ -155,15 +155,26 @@ void Search::enter(Slot& slot, int sentence) {
     slot.live[0].offsets.assign(1, 0);
     float* memory = slot.memory.fit((size_t)slot.length * model_.memory.width());
     newcomers_.push_back({request_->ids + request_->starts[sentence], slot.length, memory});
-    if (request_->allowed_starts != nullptr) narrow(slot);
+    if (!model_.shortlist.always.empty()) narrow(slot);
 }
 
-// The sentence's own output layer. Its neighbours have theirs, so that none changes what another may say.
+// The sentence's own part of the output layer. Its neighbours have theirs, so that none changes what another may say.
 void Search::narrow(Slot& slot) {
-    const int32_t* first = request_->allowed + request_->allowed_starts[slot.sentence];
-    const int32_t* last = request_->allowed + request_->allowed_starts[slot.sentence + 1];
-    slot.part.shape_like(model_.output, (int)(last - first));
-    slot.choice = {&slot.part, first, slot.part.n, {}, (int)(std::find(first, last, request_->end) - first)};
+    const Shortlist& lists = model_.shortlist;
+    marks_.assign(lists.open.size(), 0);
+    auto mark = [&](int32_t id) { marks_[(size_t)id / 64] |= 1ull << id % 64; };
+    for (int i = 0; i < slot.length; i++) {
+        auto token = (size_t)request_->ids[request_->starts[slot.sentence] + i];
+        if (token + 1 >= lists.starts.size()) continue;
+        if (lists.copies) mark((int32_t)token);
+        for (int32_t j = lists.starts[token]; j < lists.starts[token + 1]; j++) mark(lists.ids[(size_t)j]);
+    }
+    slot.listed.clear();
+    for (size_t word = 0; word < marks_.size(); word++)
+        for (uint64_t left = marks_[word] & lists.open[word]; left != 0; left &= left - 1)
+            slot.listed.push_back((int32_t)word * 64 + __builtin_ctzll(left));
+    slot.part.shape_like(model_.output, (int)slot.listed.size());
+    slot.choice = {&slot.part, slot.listed.data(), slot.part.n, {}, -1};
     narrowed_.push_back(&slot);
 }
 
@@ -176,8 +187,7 @@ void Search::gather(const Worker& worker) {
 }
 
 int Search::chunks(const Slot& slot) const {
-    int common = all_ != nullptr ? all_->chunks() : 0;
-    return common + (request_->allowed_starts != nullptr ? slot.choice.chunks() : 0);
+    return choice_->chunks() + (model_.shortlist.always.empty() ? 0 : slot.choice.chunks());
 }
 
 void Search::lay_out() {
@@ -201,16 +211,17 @@ void Search::lay_out() {
     group();
 }
 
-// All rows choose from the same columns, those of each sentence from its own, or both.
+// All rows choose from the same columns, and those of each sentence from its own too where there is a shortlist.
 void Search::group() {
     groups_.clear();
     stride_ = 0;
-    int row = 0, common = all_ != nullptr ? all_->chunks() : 0;
-    if (all_ != nullptr) groups_.push_back({all_, 0, (int)rows_.size(), 0});
+    int row = 0, common = choice_->chunks();
+    groups_.push_back({choice_, 0, (int)rows_.size(), 0});
     for (Slot& slot : slots_) {
         if (slot.sentence < 0) continue;
-        if (request_->allowed_starts != nullptr) groups_.push_back({&slot.choice, row, (int)slot.live.size(), common});
-        row += (int)slot.live.size();
+        int count = (int)slot.live.size();
+        if (!slot.listed.empty()) groups_.push_back({&slot.choice, row, count, common});
+        row += count;
         stride_ = std::max(stride_, chunks(slot));
     }
     if (masses_.size() < rows_.size() * (size_t)stride_) masses_.resize(rows_.size() * (size_t)stride_);

@@ -13,12 +13,10 @@ namespace regard {
 // One call; laid out as `Request` in regard/engine/native.py.
 struct Request {
     int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count;
-    int32_t common;                 // not zero: the model's common columns are allowed to every sentence
     double penalty;
     const int32_t *ids, *starts;    // sources one after the other; starts (count + 1)
     const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
     const int32_t* banned;
-    const int32_t *allowed, *allowed_starts;  // ids of which outputs are made, sentence by sentence; starts null: all
     const float* places;            // position vectors, long enough for every source and output; or null
     const volatile int32_t* cancel; // not zero: stop between two steps
     // Out, room for n_best a sentence: ids of sentence i, output j at out_starts[i] + j * most[i].
@@ -52,8 +50,9 @@ struct Slot {
     Buffer<float> memory;
     std::vector<Buffer<float>> cache;  // a layer each: (step, place, k | v)
     std::vector<float*> cache_at;
-    Matrix part;    // of the output layer, where the sentence has a list of its own
-    Choice choice;  // from it
+    std::vector<int32_t> listed;  // ids of the sentence's own, where there is a shortlist
+    Matrix part;                  // their columns of the output layer
+    Choice choice;                // from it
 };
 
 // The sentences that wait, longest first; shared by all teams of a call.
@@ -66,7 +65,7 @@ struct Queue {
 class Search {
 public:
     Search(const Model& model, int threads) : model_(model), tops_((size_t)threads) {}
-    void start(const Request& request, Queue& queue, const Choice* all, int slots);
+    void start(const Request& request, Queue& queue, const Choice& choice, int slots);
     void run(Worker& worker);  // all threads of the team at once
 
 private:
@@ -91,8 +90,9 @@ private:
     const Model& model_;
     const Request* request_ = nullptr;
     Queue* queue_ = nullptr;
-    const Choice* all_ = nullptr;    // what every sentence chooses from, beside its own list; or null
-    std::vector<Slot*> narrowed_;    // whose lists are new
+    const Choice* choice_ = nullptr;  // what every sentence chooses from, beside its own list
+    std::vector<uint64_t> marks_;     // a bit an id
+    std::vector<Slot*> narrowed_;     // whose lists are new
     int limit_ = 0, stride_ = 0;  // slots; masses of a row
     bool over_ = false;
     std::vector<Slot> slots_;
