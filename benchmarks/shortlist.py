@@ -1,9 +1,10 @@
 """With a shortlist against without: lines a second at batch 1, BLEU, and how long the lists are.
 
 Each measurement is a process of its own, the two ways take turns, medians count. The list is learned from
-the token store in the folder, into a copy of it.
+the token store in the folder, into a copy of it. With `--rows 32000` a second copy is measured too, whose
+output layer has that many columns, as a larger vocabulary has; those that are new belong to no token.
 
-    python benchmarks/shortlist.py MODEL ../shared/data/multi30k --rounds 5
+    python benchmarks/shortlist.py MODEL ../shared/data/multi30k --rounds 5 --rows 32000
 """
 
 import argparse
@@ -76,11 +77,26 @@ def widths(options: argparse.Namespace) -> tuple[float, int]:
     return len(short.always) + own, short.size
 
 
-def compare(options: argparse.Namespace) -> None:
-    """The table."""
-    subprocess.run([sys.executable, "-m", "regard", "shortlist", "-m", str(options.model)], check=True)
-    narrow, wide = widths(options)
+def grow(model: Path, rows: int) -> None:
+    """Give the model in a folder that many rows of embeddings and columns of output."""
+    import torch
+
+    from regard.config import merge
+    from regard.models import build, folder
+
+    held = folder.load(model)
+    config = merge(held.config, {"model.vocab_size": rows})
+    wide, old = build(config), held.model.state_dict()
+    with torch.no_grad():
+        for name, tensor in wide.state_dict().items():
+            tensor[: len(old[name])] = old[name]
+    folder.save(model, config=config, model=wide, tokenizer=held.tokenizer, card="")
+
+
+def table(options: argparse.Namespace) -> list[list[str]]:
+    """The rows of one model."""
     rows = []
+    narrow, _ = widths(options)
     for beam in BEAMS:
         speeds: dict[str, list[float]] = {"without": [], "with": []}
         for _ in range(options.rounds):
@@ -90,6 +106,8 @@ def compare(options: argparse.Namespace) -> None:
         scores = bleu(options, beam), bleu(options, beam, "--shortlist")
         rows.append(
             [
+                f"{options.columns:,}",
+                f"{narrow:,.0f}",
                 str(beam),
                 f"{without:.1f}",
                 f"{with_:.1f}",
@@ -98,9 +116,21 @@ def compare(options: argparse.Namespace) -> None:
                 f"{scores[1]:.2f}",
             ]
         )
-    note = f"{narrow:.0f} of {wide:,} tokens on average. Batch 1, {options.threads} threads. Goal: {GOAL}."
-    header = ["beam", "lines/s without", "lines/s with", "speed", "BLEU without", "BLEU with"]
-    write_report("shortlist", "A lexical shortlist", header, rows, note)
+    return rows
+
+
+def compare(options: argparse.Namespace) -> None:
+    """The whole table."""
+    subprocess.run([sys.executable, "-m", "regard", "shortlist", "-m", str(options.model)], check=True)
+    _, options.columns = widths(options)
+    rows = table(options)
+    if options.rows:
+        grow(options.model, options.rows)
+        options.columns = options.rows
+        rows += table(options)
+    note = f"Widths on average. Batch 1, {options.threads} threads. Goal: {GOAL}."
+    header = ["columns", "with", "beam", "lines/s without", "lines/s with", "speed"]
+    write_report("shortlist", "A lexical shortlist", [*header, "BLEU without", "BLEU with"], rows, note)
 
 
 def main() -> None:
@@ -110,6 +140,7 @@ def main() -> None:
     parser.add_argument("--pair", default="en-de")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=0, help="a second model with an output layer so wide")
     parser.add_argument("--one", choices=("with", "without"), help=argparse.SUPPRESS)
     parser.add_argument("--beam", type=int, default=1, help=argparse.SUPPRESS)
     options = parser.parse_args()

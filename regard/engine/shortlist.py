@@ -32,7 +32,7 @@ from regard.models.transformer import Transformer
 from regard.text.tokenizer import Tokenizer
 
 FILE = "shortlist.safetensors"
-BEST, FREQUENT = 32, 256  # tokens kept for a source token; frequent ones that are always allowed
+BEST, FREQUENT = 128, 2000  # tokens kept for a source token; frequent ones that are always allowed
 PAIRS = 100_000  # that are read, if there are more
 _FORMAT = "1"
 _PLACES = 4  # of the source that are counted for a target token, by their weights
