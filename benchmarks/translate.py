@@ -344,7 +344,8 @@ def main() -> None:
     rows, notes = compare(arguments)
     header = ["set", "model", "beam", "batch", *(f"{way}, s" for way in OURS + PEERS), "ratio"]
     text = (
-        "Seconds for all sentences, text to text. Ratio: the best of CTranslate2 over regard int8. Far: more "
+        "Seconds for all sentences, text to text. Ratio: the best of CTranslate2 over regard int8. Best: the "
+        "batch size that was the fastest of each, regard's first. Far: more "
     )
     text += f"than {FAR} times the best of CTranslate2 on four batches.\n\n"
     write_report("translate", "Translation speed", header, rows, text + "\n".join(notes))

@@ -124,7 +124,9 @@ def test_a_model_that_transformers_trained(
         optimizer.step()
     theirs.eval().save_pretrained(tmp_path)
     with torch.inference_mode():
-        written = theirs.generate(tokens.input_ids, attention_mask=tokens.attention_mask, num_beams=1)
+        written = theirs.generate(
+            tokens.input_ids, attention_mask=tokens.attention_mask, num_beams=1, max_new_tokens=60
+        )
     said = tokenizer.batch_decode(written, skip_special_tokens=True)
     assert sum(a == b for a, b in zip(said, wanted, strict=True)) >= 12  # it did learn
     assert verb("import", tmp_path, "-o", tmp_path / "ours") == 0
