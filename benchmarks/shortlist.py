@@ -93,10 +93,9 @@ def grow(model: Path, rows: int) -> None:
     folder.save(model, config=config, model=wide, tokenizer=held.tokenizer, card="")
 
 
-def table(options: argparse.Namespace) -> list[list[str]]:
-    """The rows of one model."""
+def table(options: argparse.Namespace, narrow: float, wide: int) -> list[list[str]]:
+    """The rows of one model, whose output layer is so wide with the shortlist on average, and without."""
     rows = []
-    narrow, _ = widths(options)
     for beam in BEAMS:
         speeds: dict[str, list[float]] = {"without": [], "with": []}
         for _ in range(options.rounds):
@@ -106,7 +105,7 @@ def table(options: argparse.Namespace) -> list[list[str]]:
         scores = bleu(options, beam), bleu(options, beam, "--shortlist")
         rows.append(
             [
-                f"{options.columns:,}",
+                f"{wide:,}",
                 f"{narrow:,.0f}",
                 str(beam),
                 f"{without:.1f}",
@@ -122,12 +121,11 @@ def table(options: argparse.Namespace) -> list[list[str]]:
 def compare(options: argparse.Namespace) -> None:
     """The whole table."""
     subprocess.run([sys.executable, "-m", "regard", "shortlist", "-m", str(options.model)], check=True)
-    _, options.columns = widths(options)
-    rows = table(options)
+    narrow, wide = widths(options)
+    rows = table(options, narrow, wide)
     if options.rows:
         grow(options.model, options.rows)
-        options.columns = options.rows
-        rows += table(options)
+        rows += table(options, narrow, options.rows)
     note = f"Widths on average. Batch 1, {options.threads} threads. Goal: {GOAL}."
     header = ["columns", "with", "beam", "lines/s without", "lines/s with", "speed"]
     write_report("shortlist", "A lexical shortlist", [*header, "BLEU without", "BLEU with"], rows, note)

@@ -60,7 +60,7 @@ class Shortlist:
     copies: bool  # whether a source token may be written as it is: both sides have one vocabulary
 
     def of(self, source: Ids) -> Ints:
-        """The ids, sorted, that a source sentence may be written with, beside those of `always`."""
+        """The ids, sorted, that a source may be written with beside `always`; the engine's own, readable."""
         allowed = np.zeros(self.size, np.bool_)
         own = np.array(list(set(source)))
         for first, last in zip(self.starts[own].tolist(), self.starts[own + 1].tolist(), strict=True):

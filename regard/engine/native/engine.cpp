@@ -1,5 +1,5 @@
 // The library's face: a model is made once, translated with from any thread, and freed. Threads and scratch memory are
-// kept from call to call; two calls at the same time have their own. Called from regard/engine/native.py.
+// kept from call to call; two calls at the same time have their own. Called from regard/engine/library.py.
 #include <unistd.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 
 namespace regard {
 
-// One call; laid out as `Request` in regard/engine/native.py.
+// One call; laid out as `Request` in regard/engine/library.py.
 struct Request {
     int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count;
     double penalty;
