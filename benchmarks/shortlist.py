@@ -1,7 +1,7 @@
 """With a shortlist against without: lines a second at batch 1, BLEU, and how long the lists are.
 
 Each measurement is a process of its own, the two ways take turns, medians count. The list is learned from
-the token store in the folder, into a copy of it. With `--rows 32000` a second copy is measured too, whose
+the training pairs, into a copy of the folder. With `--rows 32000` a second copy is measured too, whose
 output layer has that many columns, as a larger vocabulary has; those that are new belong to no token.
 
     python benchmarks/shortlist.py MODEL ../shared/data/multi30k --rounds 5 --rows 32000
@@ -120,7 +120,10 @@ def table(options: argparse.Namespace, narrow: float, wide: int) -> list[list[st
 
 def compare(options: argparse.Namespace) -> None:
     """The whole table."""
-    subprocess.run([sys.executable, "-m", "regard", "shortlist", "-m", str(options.model)], check=True)
+    pairs = [str(options.data / f"train.{side}.gz") for side in options.pair.split("-")]
+    subprocess.run(
+        [sys.executable, "-m", "regard", "shortlist", "-m", str(options.model), *pairs], check=True
+    )
     narrow, wide = widths(options)
     rows = table(options, narrow, wide)
     if options.rows:

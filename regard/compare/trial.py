@@ -145,7 +145,8 @@ def stop_with_parent() -> None:
     """Stop as for SIGTERM when stdin ends, which it does when the parent goes, however it goes."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        while os.read(0, 1024):  # not sys.stdin, whose lock the interpreter wants when it ends
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()

@@ -3,7 +3,8 @@ from here.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -94,8 +95,9 @@ class Corpus:
     def check_paths(self) -> None:
         """Refuse files that are missing, empty, unreadable or no files; reads one line of each."""
         for path in self.paths:
-            if next(read_lines(path), None) is None:
-                raise DataError(f"{path} is empty; it should hold one sentence a line")
+            with closing(read_lines(path)) as lines:
+                if next(lines, None) is None:
+                    raise DataError(f"{path} is empty; it should hold one sentence a line")
 
     def check_files(self) -> None:
         """Refuse every fault that training would meet, before any work is done: reads all once."""
@@ -118,40 +120,43 @@ def open_parses(paths: Sequence[Path]) -> Parses:
     return Parses(*((read_lines(path), str(path)) for path in paths))
 
 
-def _table_pairs(path: Path, on_fault: OnFault) -> Iterator[Pair]:
+def _table_pairs(path: Path, on_fault: OnFault) -> Generator[Pair, None, None]:
     """Source, tab, target; a blank line is an empty pair."""
-    for line, raw in enumerate(read_lines(path), 1):
-        text = decode(raw, path, line, on_fault)
-        columns = text.split("\t") if text.strip() else ["", ""]
-        if len(columns) != 2:
-            found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-            message = f"{path} line {line}: {found} where a TSV has 2 (source, tab, target)"
-            on_fault(Fault("columns", path, line, message))
-        yield Pair(columns[0], columns[1] if len(columns) > 1 else "", line)
+    with closing(read_lines(path)) as lines:
+        for line, raw in enumerate(lines, 1):
+            text = decode(raw, path, line, on_fault)
+            columns = text.split("\t") if text.strip() else ["", ""]
+            if len(columns) != 2:
+                found = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+                message = f"{path} line {line}: {found} where a TSV has 2 (source, tab, target)"
+                on_fault(Fault("columns", path, line, message))
+            yield Pair(columns[0], columns[1] if len(columns) > 1 else "", line)
 
 
-def _side_by_side(source: Path, target: Path, on_fault: OnFault) -> Iterator[Pair]:
+def _side_by_side(source: Path, target: Path, on_fault: OnFault) -> Generator[Pair, None, None]:
     """Line n of one file with line n of the other; a file that goes on longer is a fault."""
-    both = zip_longest(read_lines(source), read_lines(target))
-    for line, (src, tgt) in enumerate(both, 1):
-        if src is None or tgt is None:
-            longer = line + sum(1 for _ in both)
-            counts = (line - 1, longer) if src is None else (longer, line - 1)
-            message = (
-                f"{source} has {_count(counts[0])} but {target} has {_count(counts[1])}; "
-                "line n of one must translate line n of the other"
-            )
-            on_fault(Fault("misaligned", source, line, message))
-            return
-        yield Pair(decode(src, source, line, on_fault), decode(tgt, target, line, on_fault), line)
+    with closing(read_lines(source)) as ours, closing(read_lines(target)) as theirs:
+        both = zip_longest(ours, theirs)
+        for line, (src, tgt) in enumerate(both, 1):
+            if src is None or tgt is None:
+                longer = line + sum(1 for _ in both)
+                counts = (line - 1, longer) if src is None else (longer, line - 1)
+                message = (
+                    f"{source} has {_count(counts[0])} but {target} has {_count(counts[1])}; "
+                    "line n of one must translate line n of the other"
+                )
+                on_fault(Fault("misaligned", source, line, message))
+                return
+            yield Pair(decode(src, source, line, on_fault), decode(tgt, target, line, on_fault), line)
 
 
-def _parsed(pairs: Iterator[Pair], part: Corpus) -> Iterator[Pair]:
+def _parsed(pairs: Generator[Pair, None, None], part: Corpus) -> Iterator[Pair]:
     """The pairs of one file or two, each with the parse of its source."""
-    parses, text = open_parses(part.parses), part.paths[0]
-    for pair in pairs:
-        yield pair._replace(parse=parses.of(pair.src, f"{text} line {pair.line}"))
-    parses.finish(str(text))
+    text = part.paths[0]
+    with closing(pairs), closing(open_parses(part.parses)) as parses:
+        for pair in pairs:
+            yield pair._replace(parse=parses.of(pair.src, f"{text} line {pair.line}"))
+        parses.finish(str(text))
 
 
 def _count(lines: int) -> str:

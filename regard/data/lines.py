@@ -9,7 +9,7 @@ import gzip
 import io
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -37,8 +37,11 @@ def refuse(fault: Fault) -> NoReturn:
     raise DataError(fault.message)
 
 
-def read_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a plain or gzip file as bytes, without line ends and without a leading BOM."""
+def read_lines(path: Path) -> Generator[bytes, None, None]:
+    """The lines of a plain or gzip file as bytes, without line ends and without a leading BOM.
+
+    Whoever may leave it before its end closes it: a traceback would hold the file open until it is collected.
+    """
     with reading(str(path)), open_file(path, again=True) as handle:
         zipped = is_gzip(handle)
         # The outer buffer makes iterating over gzip lines several times quicker.

@@ -6,7 +6,7 @@ ID, FORM and HEAD are read (universaldependencies.org/format). `corpus.py` lays 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ class Parses:
     def __init__(self, *files: tuple[Iterable[bytes], str]) -> None:
         """The lines and the name of each file."""
         self.name = files[-1][1]
+        self._lines = [lines for lines, _ in files]
         self._sentences = chain.from_iterable(_sentences(lines, name) for lines, name in files)
 
     def of(self, text: str, where: str) -> Parse | None:
@@ -57,6 +58,12 @@ class Parses:
         found, parse = next(self._sentences, ("", None))
         if parse is not None:
             raise DataError(f"{found}: a sentence too many; {where} has ended")
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for lines in self._lines:
+            if isinstance(lines, Generator):
+                lines.close()
 
 
 def _letters(text: str) -> str:

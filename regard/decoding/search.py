@@ -8,7 +8,8 @@ An output that reaches `most` without ending is cut there and marked. `greedy.py
 `write` their way of choosing; `beam.py` has its own loop. Before this file: `regard.models.protocol`.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -52,24 +53,29 @@ class Rules:
     def of(
         cls,
         config: DecodeConfig,
-        src_mask: Tensor,
+        lengths: Iterable[int],
         *,
         max_length: int | None = None,
         vocab_size: int | None = None,
         specials: Specials = OUR_SPECIALS,
+        device: torch.device | None = None,
     ) -> "Rules":
-        """The rules for sources (B, S) that close with the end token, real where src_mask is True.
+        """The rules for sources of these lengths, the end token counted.
 
-        >>> rules = Rules.of(DecodeConfig(max_ratio=1.5, max_extra=4), torch.ones(1, 6) > 0)
+        >>> rules = Rules.of(DecodeConfig(max_ratio=1.5, max_extra=4), [6])
         >>> rules.most.tolist()
         [11]
         """
-        length = src_mask.sum(1) - 1  # (B,)
-        most = (length * config.max_ratio).floor().long() + config.max_extra
+        words = [length - 1 for length in lengths]
+        most = [math.floor(length * config.max_ratio) + config.max_extra for length in words]
         if max_length is not None:
-            most = most.clamp(max=max_length)
-        least = (length * config.min_ratio).ceil().long()
-        return cls(torch.minimum(least, most - 1), most, config.length_penalty, vocab_size, specials)
+            most = [min(each, max_length) for each in most]
+        least = [
+            min(math.ceil(length * config.min_ratio), limit - 1)
+            for length, limit in zip(words, most, strict=True)
+        ]
+        limits = [torch.tensor(each, device=device) for each in (least, most)]
+        return cls(limits[0], limits[1], config.length_penalty, vocab_size, specials)
 
     def hypothesis(self, written: list[int], total: float) -> Hypothesis:
         """What was written, with its end if it came, and log p = total as an output with its score."""

@@ -8,7 +8,7 @@ after it: the command line and the server.
 import copy
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
@@ -168,23 +168,23 @@ class Translator:
 
     def _stream(self, lines: Iterable[str], wish: Wish) -> Iterator[Translation]:
         read = 0
-        parses = open_parses(self.parses) if self.parses else None
-        for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
-            sources = self.tokenizer.encode_batch(texts)
-            heads = self._heads(parses, texts, sources, read) if parses else None
-            limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
-            fitting = _fitting(sources, limit)
-            yield from self._translate_window(sources[:fitting], wish, heads)
-            if fitting < len(sources):
-                raise DataError(
-                    f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, and "
-                    f"this model takes {limit} (decode.max_source, or its positions); split the line"
-                )
-            if fault is not None:
-                raise fault
-            read += len(texts)
-        if parses:
-            parses.finish("the text")
+        with closing(open_parses(self.parses)) if self.parses else nullcontext() as parses:
+            for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
+                sources = self.tokenizer.encode_batch(texts)
+                heads = self._heads(parses, texts, sources, read) if parses else None
+                limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
+                fitting = _fitting(sources, limit)
+                yield from self._translate_window(sources[:fitting], wish, heads)
+                if fitting < len(sources):
+                    raise DataError(
+                        f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, "
+                        f"and this model takes {limit} (decode.max_source, or its positions); split the line"
+                    )
+                if fault is not None:
+                    raise fault
+                read += len(texts)
+            if parses:
+                parses.finish("the text")
 
     def _heads(
         self, parses: Parses, texts: Sequence[str], sources: Sequence[list[int]], read: int
@@ -225,20 +225,21 @@ class Translator:
         """The outputs of one batch of sources, each closed by the end token."""
         if not sources:
             return []
-        device = _device(self.model)
-        src, src_mask = (part.to(device) for part in pad_sources(sources))
+        engine = self._engine_for(wish)
+        device = torch.device("cpu") if engine is not None else _device(self.model)
         rules = Rules.of(
             wish.decode,
-            src_mask,
+            map(len, sources),
             max_length=self.model.max_length,
             vocab_size=self.tokenizer.target_vocab_size,
             specials=self.tokenizer.specials,
+            device=device,
         )
-        engine = self._engine_for(wish)
         if engine is not None:
             return engine.search(
                 sources, rules, beam=wish.decode.beam, n_best=wish.n_best, batch_size=wish.batch_size
             )
+        src, src_mask = (part.to(device) for part in pad_sources(sources))
         if wish.sampling is not None:
             return sample(self.model, src, src_mask, rules, sampling=wish.sampling, draws=wish.n_best)
         if wish.decode.beam == 1:

@@ -24,6 +24,7 @@ from regard.text.vocabulary import RESERVED, SPECIALS, Vocabulary, learn
 
 PAD, BEGIN, END, MASK = range(len(SPECIALS))
 REMEMBERED = 2**21  # characters of words whose ids are kept
+FEW = 16  # words; to encode more of them side by side is worth waking threads
 
 # A word with the space before it; a digit alone; any other character alone, with the space before it.
 # The joiners U+200C and U+200D belong to the words of Persian and of India.
@@ -131,7 +132,9 @@ class Tokenizer:
             self._words, self._remembered = {}, 0
         memory = self._words
         new = list(words.difference(memory))
-        for word, encoding in zip(new, self._rust.encode_batch_fast(new), strict=True):
+        many = len(new) > FEW
+        encodings = self._rust.encode_batch_fast(new) if many else map(self._rust.encode, new)
+        for word, encoding in zip(new, encodings, strict=True):
             memory[word] = encoding.ids
         self._remembered += sum(map(len, new))
         return memory

@@ -90,7 +90,13 @@ class Validation:
             ]
             src, src_mask = (part.to(device) for part in pad_sources(sources))
             longest: int | None = model.max_length  # type: ignore[assignment]
-            rules = Rules.of(self.decode, src_mask, max_length=longest, specials=self.tokenizer.specials)
+            rules = Rules.of(
+                self.decode,
+                map(len, sources),
+                max_length=longest,
+                specials=self.tokenizer.specials,
+                device=device,
+            )
             heads = self.store.src.padded_heads(rows[places])
             with trees(None if heads is None else torch.from_numpy(heads).to(device)):
                 found = greedy(model, src, src_mask, rules)  # type: ignore[arg-type]

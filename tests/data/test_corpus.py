@@ -1,6 +1,7 @@
 """Reading pairs: what a line is, and one clear error for each way a file can be bad."""
 
 import errno
+import gc
 import gzip
 import io
 import os
@@ -156,6 +157,20 @@ def test_strict_about_utf8(two: tuple[Path, Path], bad: bytes) -> None:
     """Over-long forms, surrogates, beyond U+10FFFF, cut short."""
     two[0].write_bytes(b"one\ntwo\n" + bad + b"\n")
     assert f"{two[0]} line 3" in refused(Corpus.of(two))
+
+
+def test_a_refusal_leaves_no_file_open(two: tuple[Path, Path], tmp_path: Path) -> None:
+    """Not even while the error, and with it the frames that read, is still held."""
+    two[0].write_bytes(b"one\ntw\xffo\nthree\n")
+    parses = tmp_path / "a.conllu"
+    parses.write_text("1\tone\t_\t_\t_\t_\t0\t_\t_\t_\n\n" * 9, encoding="utf-8")
+    corpora = [Corpus.of(two), Corpus(tables=two[1:]), Corpus(two[1:], two[1:], parses=(parses,))]
+    for corpus in corpora:
+        with pytest.raises(DataError) as held:
+            corpus.check_files()
+        files = [each for each in gc.get_objects() if type(each) is io.BufferedReader and not each.closed]
+        names = {str(each.name) for each in files}
+        assert not names & {str(path) for path in corpus.paths}, held.value
 
 
 def test_nul(two: tuple[Path, Path]) -> None:

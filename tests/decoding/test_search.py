@@ -12,20 +12,15 @@ BEGIN, END, A, B, C = 1, 2, 4, 5, 6
 V = 7
 
 
-def mask_of(*lengths: int) -> torch.Tensor:
-    """A source mask of so many tokens a row, the end counted."""
-    return torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-
-
 def test_limits_count_the_source_without_its_end() -> None:
     config = DecodeConfig(max_ratio=1.5, max_extra=3, min_ratio=0.5)
-    rules = Rules.of(config, mask_of(1, 6, 8))
+    rules = Rules.of(config, [1, 6, 8])
     assert rules.most.tolist() == [3, 3 + 7, 3 + 10]
     assert rules.least.tolist() == [0, 3, 4]
 
 
 def test_limits_never_pass_the_positions_of_the_model() -> None:
-    rules = Rules.of(DecodeConfig(max_ratio=2, max_extra=32, min_ratio=3), mask_of(3, 11), max_length=17)
+    rules = Rules.of(DecodeConfig(max_ratio=2, max_extra=32, min_ratio=3), [3, 11], max_length=17)
     assert rules.most.tolist() == [17, 17]
     assert rules.least.tolist() == [6, 16]  # the end still finds a place
 

@@ -58,7 +58,7 @@ def sentences() -> list[list[int]]:
 
 def rules_for(model: torch.nn.Module, sources: list[list[int]], **decode: object) -> Rules:
     config = DecodeConfig(**{"max_ratio": 1.0, "max_extra": 4, **decode})
-    return Rules.of(config, pad_sources(sources)[1], max_length=model.max_length, vocab_size=VOCAB - 2)
+    return Rules.of(config, map(len, sources), max_length=model.max_length, vocab_size=VOCAB - 2)
 
 
 def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]], tolerance: float = 1e-4) -> None:

@@ -64,7 +64,7 @@ ALWAYS = ([END], [END, *range(30, 200, 3)], [*range(4, VOCAB), END])
 
 def rules_for(model: Any, sources: list[list[int]]) -> Rules:
     decode = DecodeConfig(max_ratio=1.0, max_extra=4, min_ratio=0.3)
-    return Rules.of(decode, pad_sources(sources)[1], max_length=model.max_length, vocab_size=VOCAB)
+    return Rules.of(decode, map(len, sources), max_length=model.max_length, vocab_size=VOCAB)
 
 
 class Masked:

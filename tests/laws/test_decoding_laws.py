@@ -57,7 +57,7 @@ def transformer(seed: int, positions: str = "sinusoidal") -> Any:
 
 def prepare(model: Any, sources: list[list[int]], config: DecodeConfig) -> tuple[Tensor, Tensor, Rules]:
     src, src_mask = pad_sources([[*ids, END] for ids in sources])
-    return src, src_mask, Rules.of(config, src_mask, max_length=model.max_length)
+    return src, src_mask, Rules.of(config, src_mask.sum(1).tolist(), max_length=model.max_length)
 
 
 def search(model: Any, sources: list[list[int]], config: DecodeConfig) -> list[list[Hypothesis]]:

@@ -160,7 +160,7 @@ def test_fewer_key_heads_under_beam_search(kind: str, kv_heads: int) -> None:
     model = make({"positions.kind": kind, "model.kv_heads": kv_heads}, 3)
     src = ids(3, 6)
     mask = torch.ones_like(src, dtype=torch.bool)
-    rules = Rules.of(DecodeConfig(max_ratio=0, max_extra=4, length_penalty=0.0), mask, max_length=None)
+    rules = Rules.of(DecodeConfig(max_ratio=0, max_extra=4, length_penalty=0.0), mask.sum(1).tolist())
     with torch.inference_mode(), forest(6, 6, 6):
         found = beam_search(model, src, mask, rules, beam=3, n_best=1)
         first = greedy(model, src, mask, rules)

@@ -30,7 +30,7 @@ def test_loss_and_bleu_against_one_sentence_at_a_time(toy: Any) -> None:
             total += float(
                 torch.nn.functional.cross_entropy(logits, torch.tensor([*tgt, END]), reduction="sum")
             )
-            (found,) = greedy(model, source, mask, Rules.of(DecodeConfig(), mask))
+            (found,) = greedy(model, source, mask, Rules.of(DecodeConfig(), [len(src) + 1]))
         tokens += len(tgt) + 1
         outputs.append(toy.tokenizer.decode(found.ids))
         references.append(toy.tokenizer.decode(tgt))

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -13,6 +15,18 @@
 
 namespace regard {
 namespace {
+
+constexpr std::chrono::microseconds AWAKE{300};  // how long a thread waits before it sleeps: waking takes a tenth of that
+
+// Waits, for a while, until something is so.
+template <class Condition>
+void stay_awake(Condition condition) {
+    auto end = std::chrono::steady_clock::now() + AWAKE;
+    for (int i = 1; !condition(); i++) {
+        if (i % 64 == 0 && std::chrono::steady_clock::now() > end) return;
+        relax();
+    }
+}
 
 // Some teams of threads, their scratch memory and their slots. The calling thread is the first of them.
 class Crew {
@@ -45,6 +59,7 @@ public:
         }
         wake_.notify_all();
         work(0);
+        stay_awake([this] { return busy_ == 0; });
         std::unique_lock<std::mutex> lock(mutex_);
         done_.wait(lock, [this] { return busy_ == 0; });
     }
@@ -65,6 +80,7 @@ private:
     }
     void serve(int i) {
         for (int seen = 0;;) {
+            stay_awake([&] { return leaving_ || call_ != seen; });
             {
                 std::unique_lock<std::mutex> lock(mutex_);
                 wake_.wait(lock, [&] { return leaving_ || call_ != seen; });
@@ -83,8 +99,8 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_, done_;
     Queue* queue_ = nullptr;
-    int busy_ = 0, call_ = 0;
-    bool leaving_ = false;
+    std::atomic<int> busy_{0}, call_{0};
+    std::atomic<bool> leaving_{false};
 };
 
 class Engine {

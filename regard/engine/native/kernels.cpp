@@ -100,19 +100,30 @@ void Matrix::flatten() {
             std::memcpy(to + ((size_t)i * quads() + j) * 4, bytes.get() + at_byte(i, 4 * j), 4);
 }
 
+// The fours of sixteen columns, one of each column in turn.
+static void interleave(const int8_t* const* columns, int depth, int8_t* __restrict to) {
+    for (int i = 0; i < depth; i++)
+        for (int j = 0; j < PANEL; j++, to += 4) std::memcpy(to, columns[j] + i * 4, 4);
+}
+
 void Matrix::take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel) {
-    for (int i = from_panel * PANEL; i < std::min(n, to_panel * PANEL); i++) {
-        int column = chosen[i];
-        bias.get()[i] = from.bias.get()[column];
-        if (precision == FP32) copy_column(from.floats.get(), column, floats.get(), i, k);
-        if (precision == BF16) copy_column(from.halves.get(), column, halves.get(), i, k);
-        if (precision == INT8) {
-            scale.get()[i] = from.scale.get()[column];
-            start.get()[i] = from.start.get()[column];
-            const int8_t* a = from.flat.get() + (size_t)column * quads() * 4;
-            int8_t* b = bytes.get() + at_byte(i, 0);
-            for (int j = 0; j < quads(); j++) std::memcpy(b + j * 4 * PANEL, a + j * 4, 4);
+    const int depth = quads();
+    for (int panel = from_panel; panel < to_panel; panel++) {
+        int first = panel * PANEL, count = std::min(n - first, (int)PANEL);
+        const int8_t* columns[PANEL];
+        for (int i = 0; i < count; i++) {
+            int to = first + i, column = chosen[to];
+            bias.get()[to] = from.bias.get()[column];
+            if (precision == FP32) copy_column(from.floats.get(), column, floats.get(), to, k);
+            if (precision == BF16) copy_column(from.halves.get(), column, halves.get(), to, k);
+            if (precision != INT8) continue;
+            scale.get()[to] = from.scale.get()[column];
+            start.get()[to] = from.start.get()[column];
+            columns[i] = from.flat.get() + (size_t)column * (size_t)depth * 4;
         }
+        if (precision != INT8) continue;
+        std::fill(columns + count, columns + PANEL, columns[0]);  // nobody reads what comes of these
+        interleave(columns, depth, bytes.get() + at_byte(first, 0));
     }
 }
 

@@ -91,9 +91,7 @@ void Barrier::wait() {
     for (int spins = 0; round_.load(std::memory_order_acquire) == round; spins++) {
         if (broken_) throw Stopped();
         if (spins > 4000) std::this_thread::yield();  // somebody else needs the core
-#if defined(__x86_64__)
-        else __builtin_ia32_pause();
-#endif
+        else relax();
     }
     if (broken_) throw Stopped();
 }

@@ -87,6 +87,13 @@ struct Model {
     int cache_width() const { return 2 * shape.decoder.kv_heads * shape.decoder.width; }  // k | v of one place
 };
 
+// What a thread does while it waits without sleeping.
+inline void relax() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
 // Threads wait for each other a few hundred times a token, so they spin; whoever fails frees the others.
 class Barrier {
 public:
