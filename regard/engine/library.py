@@ -10,14 +10,15 @@ import functools
 import importlib.util
 import os
 import threading
+from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_void_p
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from regard.engine.shortlist import Shortlist
@@ -30,8 +31,6 @@ MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 DONE, BROKEN, CANCELLED = range(3)
 LONG = 512  # source tokens; fewer take a fraction of a second
-
-Ints = npt.NDArray[np.int32]
 
 
 class _Side(Structure):
@@ -160,7 +159,7 @@ class Packed:
         never = np.array(shortlist.never, np.int32)
         copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
         for ids in (shortlist.ids, shortlist.always, never, copied):
-            self._check(ids, self._limits[1])
+            self._check(ids.tolist(), self._limits[1])
         lists = _Lists(
             starts=shortlist.starts.ctypes.data,
             ids=shortlist.ids.ctypes.data,
@@ -180,12 +179,10 @@ class Packed:
 
     def translate(self, call: Call, places: torch.Tensor | None) -> list[list[Output]] | None:
         """The outputs of each source, best first; None where the call was cancelled."""
-        ids = np.fromiter((i for source in call.sources for i in source), np.int32)
-        arrays = _Arrays(call, ids)
-        written = np.concatenate([arrays.banned, [call.begin]])
-        for numbers, limit in zip((ids, written), self._limits, strict=True):
+        arrays = _Arrays(call)
+        for numbers, limit in zip((arrays.ids, [*call.banned, call.begin]), self._limits, strict=True):
             self._check(numbers, limit)
-        status = self._run(call, arrays.request(call, places), len(ids))
+        status = self._run(call, arrays.request(call, places), len(arrays.ids))
         if status == BROKEN:
             raise ModelError(
                 "the model gives no token a probability (NaN or infinite); its weights are broken"
@@ -197,8 +194,8 @@ class Packed:
         return arrays.outputs(call.n_best)
 
     @staticmethod
-    def _check(ids: Ints, limit: int) -> None:
-        if ids.size and not 0 <= ids.min() <= ids.max() < limit:
+    def _check(ids: Sequence[int], limit: int) -> None:
+        if ids and not 0 <= min(ids) <= max(ids) < limit:
             raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
 
     def _run(self, call: Call, request: _Request, tokens: int) -> int:
@@ -219,54 +216,47 @@ class Packed:
 class _Arrays:
     """The memory of one call; alive for as long as the library reads and writes it."""
 
-    def __init__(self, call: Call, ids: Ints) -> None:
-        count = len(call.sources)
-        self.ids, self.starts = ids, _starts(call.sources)
-        self.least, self.most = np.array(call.least, np.int32), np.array(call.most, np.int32)
-        self.banned = np.array(call.banned, np.int32)
-        room = self.most.astype(np.int64) * call.n_best
-        self.out_starts = np.cumsum(room) - room
-        self.out_ids = np.empty(int(room.sum()), np.int32)
-        self.out_lengths = np.empty(count * call.n_best, np.int32)
-        self.out_counts = np.zeros(count, np.int32)
-        self.out_scores = np.empty(count * call.n_best, np.float64)
-        self.out_cut = np.empty(count * call.n_best, np.uint8)
+    def __init__(self, call: Call) -> None:
+        count, outputs = len(call.sources), len(call.sources) * call.n_best
+        self.ids = array("i", chain.from_iterable(call.sources))
+        self.starts = array("i", accumulate(map(len, call.sources), initial=0))
+        self.least, self.most = array("i", call.least), array("i", call.most)
+        self.banned = array("i", call.banned)
+        *starts, room = accumulate((most * call.n_best for most in call.most), initial=0)
+        self.out_starts = array("q", starts)
+        self.out_ids = array("i", bytes(4 * room))
+        self.out_lengths = array("i", bytes(4 * outputs))
+        self.out_counts = array("i", bytes(4 * count))
+        self.out_scores = array("d", bytes(8 * outputs))
+        self.out_cut = array("B", bytes(outputs))
 
     def request(self, call: Call, places: torch.Tensor | None) -> _Request:
         numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
-        arrays = {name: array.ctypes.data for name, array in vars(self).items()}
+        places_of = {name: each.buffer_info()[0] for name, each in vars(self).items()}
         return _Request(
             count=len(call.sources),
             banned_count=len(call.banned),
             places=None if places is None else places.data_ptr(),
             cancel=None if call.cancel is None else ctypes.addressof(call.cancel),
             **{name: getattr(call, name) for name in numbers},
-            **arrays,
+            **places_of,
         )
 
     def outputs(self, n_best: int) -> list[list[Output]]:
         """What the library wrote."""
-        ids: list[int] = self.out_ids.tolist()
-        lengths: list[int] = self.out_lengths.tolist()
-        scores: list[float] = self.out_scores.tolist()
-        cut: list[int] = self.out_cut.tolist()
+        ids, lengths, scores, cut = self.out_ids, self.out_lengths, self.out_scores, self.out_cut
         found = []
-        rows = zip(self.out_starts.tolist(), self.most.tolist(), self.out_counts.tolist(), strict=True)
+        rows = zip(self.out_starts, self.most, self.out_counts, strict=True)
         for i, (start, most, count) in enumerate(rows):
             places = range(i * n_best, i * n_best + count)
             begins = [start + j * most for j in range(count)]
             found.append(
                 [
-                    Output(ids[begin : begin + lengths[at]], scores[at], bool(cut[at]))
+                    Output(ids[begin : begin + lengths[at]].tolist(), scores[at], bool(cut[at]))
                     for begin, at in zip(begins, places, strict=True)
                 ]
             )
         return found
-
-
-def _starts(rows: Sequence[Sequence[int]]) -> Ints:
-    """Where each of the rows begins when they stand end to end, and where the last one ends."""
-    return np.cumsum([0, *map(len, rows)], dtype=np.int32)
 
 
 def _shape(weights: Weights, precision: str) -> _Shape:
