@@ -85,6 +85,12 @@ def test_it_stops_with_its_parent(tmp_path):
     assert process.wait(60) == -signal.SIGTERM
 
 
+def test_it_ends_by_itself_while_its_parent_waits():
+    code = "from regard.compare.trial import stop_with_parent as s; s(); import time; time.sleep(0.2)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=environment()) as process:
+        assert process.wait(60) == 0
+
+
 def test_speed_leaves_out_what_has_none():
     assert training_speed([]) is None
     assert training_speed([{"tokens": 10}, {"tokens": 30, "tokens_per_second": 5.0}]) == 5.0
