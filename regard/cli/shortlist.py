@@ -36,8 +36,8 @@ class Options:
         ),
     ] = None
     pairs: Annotated[int, typer.Option(help="Pairs to read at most.")] = 100_000
-    best: Annotated[int, typer.Option(help="Target tokens kept for a source token.")] = 128
-    frequent: Annotated[int, typer.Option(help="Frequent target tokens that are always allowed.")] = 2000
+    best: Annotated[int, typer.Option(help="Target tokens kept for a source token.")] = 64
+    frequent: Annotated[int, typer.Option(help="Frequent target tokens that are always allowed.")] = 1000
 
     def __post_init__(self) -> None:
         for name in ("pairs", "best", "frequent"):

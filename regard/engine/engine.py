@@ -40,8 +40,8 @@ class Engine:
     ) -> None:
         """`threads` 0: as many as torch uses. Later changes to the model's weights are not seen.
 
-        With a `shortlist`, a sentence is written with the tokens that it allows for it, whose probabilities
-        then sum to 1.
+        With a `shortlist`, a sentence is written with the tokens that it allows for it; the mass of the others
+        is estimated.
         """
         if precision not in PRECISIONS:
             raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")

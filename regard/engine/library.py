@@ -25,7 +25,7 @@ from regard.engine.shortlist import Shortlist
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 6  # of the calls below; a library that was built from other sources is not used
+VERSION = 7  # of the calls below; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 MODULE = "regard.engine._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
@@ -56,8 +56,8 @@ class _Tensor(Structure):
 
 class _Lists(Structure):
     _fields_ = [
-        *((name, c_void_p) for name in ("starts", "ids", "always", "never")),
-        *((name, c_int32) for name in ("sources", "always_count", "never_count", "copies")),
+        *((name, c_void_p) for name in ("starts", "ids", "always", "never", "sample")),
+        *((name, c_int32) for name in ("sources", "always_count", "never_count", "sample_count", "copies")),
     ]
 
 
@@ -157,6 +157,7 @@ class Packed:
     def narrow(self, shortlist: Shortlist) -> None:
         """From now on, write with what a shortlist allows."""
         never = np.array(shortlist.never, np.int32)
+        sample = shortlist.sample()
         copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
         for ids in (shortlist.ids, shortlist.always, never, copied):
             self._check(ids.tolist(), self._limits[1])
@@ -165,9 +166,11 @@ class Packed:
             ids=shortlist.ids.ctypes.data,
             always=shortlist.always.ctypes.data,
             never=never.ctypes.data,
+            sample=sample.ctypes.data,
             sources=len(shortlist.starts) - 1,
             always_count=len(shortlist.always),
             never_count=len(never),
+            sample_count=len(sample),
             copies=shortlist.copies,
         )
         if self._library.regard_narrow(self._handle, lists) != DONE:

@@ -2,10 +2,11 @@
 
     allowed(sentence) = always ∪ {the k best t of each source token s}        (Jean et al. 2015)
 
-How much s was looked at while t was written is summed over training pairs that the model reads together with
-their targets. Tokens that are frequent or spell bytes are always allowed, and so are the source's own,
-which may be copied. The engine's output layer then has a tenth of its columns. In the model folder:
-`shortlist.safetensors`. Before this file: the token store; after it: `engine.py`.
+How much s was looked at while t and what stands before it in its word were written is summed over training
+pairs that the model reads together with their targets. Tokens that are frequent or spell bytes are always
+allowed, and so are the source's own, which may be copied. The engine's output layer then has a fraction of
+its columns. In the model folder: `shortlist.safetensors`. Before this file: the token store; after it:
+`engine.py`.
 """
 
 import hashlib
@@ -29,10 +30,12 @@ from regard.attention.record import record
 from regard.data.batch import pad_sources
 from regard.errors import DataError, ModelError, UsageError
 from regard.models.transformer import Transformer
+from regard.text.normalise import SPACE_MARK
 from regard.text.tokenizer import Tokenizer
 
 FILE = "shortlist.safetensors"
-BEST, FREQUENT = 128, 2000  # tokens kept for a source token; frequent ones that are always allowed
+BEST, FREQUENT = 64, 1000  # tokens kept for a source token; frequent ones that are always allowed
+SAMPLED = 128  # tokens at most, whose mass stands for that of all that are left out
 PAIRS = 100_000  # that are read, if there are more
 _FORMAT = "1"
 _PLACES = 4  # of the source that are counted for a target token, by their weights
@@ -71,6 +74,14 @@ class Shortlist:
         allowed[self.always] = False
         return np.flatnonzero(allowed).astype(np.int32)
 
+    def sample(self) -> Ints:
+        """Some of the ids that are not always allowed; the mass of all that are left out is taken from these.
+
+        So the probability of a token is nearly that of the full layer, and beams are compared as with it.
+        """
+        rest = np.setdiff1d(np.arange(self.size, dtype=np.int32), [*self.always, *self.never])
+        return rest[:: -(-len(rest) // SAMPLED) or 1].astype(np.int32)
+
     def save(self, folder: Path, tokenizer: Tokenizer) -> None:
         """Write it into a model folder, whole or not at all."""
         tensors = {name: torch.from_numpy(getattr(self, name)) for name in ("starts", "ids", "always")}
@@ -107,7 +118,8 @@ def learn(
     """A shortlist from sentence pairs as ids.
 
     A target token is counted for the few source tokens that the heads of one layer, taken together, look at
-    most while it is predicted, by their weights. The layer is the one whose counts say most about the target.
+    most while its word is predicted, up to and with it, by their weights: later pieces of a word look less at
+    the source. The layer is the one whose counts say most about the target.
     """
     for name, value in (("best", best), ("frequent", frequent)):
         if value < 1:
@@ -121,6 +133,8 @@ def _count(model: Transformer, tokenizer: Tokenizer, pairs: Pairs, said: Said) -
     layers = range(len(model.decoder))
     counts = [_Counts(tokenizer.target_vocab_size) for _ in layers]
     read = 0
+    within = torch.tensor([not piece.startswith(SPACE_MARK) for piece in tokenizer.target_pieces])
+    within[tokenizer.end_id] = False
     for batch in _batches(pairs):
         src, src_mask = pad_sources([[*src, tokenizer.end_id] for src, _ in batch], pad_id=tokenizer.pad_id)
         tgt, tgt_mask = pad_sources([[*tgt, tokenizer.end_id] for _, tgt in batch], pad_id=tokenizer.pad_id)
@@ -132,6 +146,8 @@ def _count(model: Transformer, tokenizer: Tokenizer, pairs: Pairs, said: Said) -
         for layer in layers:
             weights = tape[f"decoder.{layer}.cross"][0].mean(1)  # (B, T, S)
             weights = weights.masked_fill(resting[:, None], 0.0)
+            for place in range(1, tgt.shape[1]):
+                weights[:, place] += weights[:, place - 1] * within[tgt[:, place], None]
             most, places = weights.topk(min(_PLACES, src.shape[1]), -1)  # (B, T, 4)
             seen = src[:, None].expand_as(weights).gather(2, places)
             counts[layer].add(seen[tgt_mask], tgt[tgt_mask], most[tgt_mask])

@@ -68,18 +68,28 @@ def rules_for(model: Any, sources: list[list[int]]) -> Rules:
 
 
 class Masked:
-    """The readable model of one sentence that may write the ids of one list alone."""
+    """The readable model of one sentence that may write the ids of one list alone.
 
-    def __init__(self, model: Any, allowed: list[int]) -> None:
+    What is left out has the mass of a sample, grown; it stands at an id that is never written.
+    """
+
+    def __init__(self, model: Any, short: Shortlist, source: list[int]) -> None:
         self.model, self.max_length = model, model.max_length
-        self.closed = torch.full((VOCAB,), -torch.inf).index_fill(0, torch.tensor(allowed), 0.0)
+        allowed = {*short.always.tolist(), *short.of(source).tolist()}
+        self.closed = torch.full((VOCAB,), -torch.inf).index_fill(0, torch.tensor([*allowed]), 0.0)
+        self.sample = [i for i in short.sample().tolist() if i not in allowed]
+        self.left = VOCAB - len(allowed) - len(short.never)
 
     def start(self, src: Tensor, src_mask: Tensor) -> Any:
         return self.model.start(src, src_mask)
 
     def step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         logits, state = self.model.step(ids, state)
-        return logits + self.closed, state
+        narrow = logits + self.closed
+        if self.sample:
+            share = np.log(self.left / len(self.sample))
+            narrow[:, OUR_SPECIALS.never[0]] = logits[:, self.sample].logsumexp(-1) + share
+        return narrow, state
 
 
 @native
@@ -95,7 +105,7 @@ def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_
     for source, outputs in zip(sources, found, strict=True):
         with torch.inference_mode():
             (wanted,) = beam_search(
-                Masked(model, [*short.always.tolist(), *short.of(source).tolist()]),
+                Masked(model, short, source),
                 *pad_sources([source]),
                 rules_for(model, [source]),
                 beam=beam,
@@ -155,15 +165,18 @@ def tokenizer() -> Tokenizer:
 
 
 def naive_counts(
-    model: Any, layer: int, pairs: list[tuple[list[int], list[int]]]
+    model: Any, layer: int, pairs: list[tuple[list[int], list[int]]], tokenizer: Tokenizer
 ) -> dict[tuple[int, int], float]:
-    """Pair by pair and place by place: the four source tokens that are looked at most, by their weights."""
+    """Place by place: the four source tokens looked at most for the word so far, by their weights."""
     counts: dict[tuple[int, int], float] = defaultdict(float)
     for src, tgt in pairs:
         with torch.inference_mode(), record() as tape:
             model(*pad_sources([[*src, END]]), torch.tensor([[OUR_SPECIALS.begin, *tgt]]))
         weights = tape[f"decoder.{layer}.cross"][0][0].mean(0)  # (T, S)
-        for row, token in zip(weights.tolist(), [*tgt, END], strict=True):
+        row = [0.0] * len(src)
+        for new, token in zip(weights.tolist(), [*tgt, END], strict=True):
+            begins = token == END or tokenizer.token(token).startswith("▁")
+            row = [new[i] + (0.0 if begins else row[i]) for i in range(len(src))]
             for at in sorted(range(len(src)), key=lambda i: -row[i])[:4]:
                 counts[src[at], token] += row[at]
     return counts
@@ -178,7 +191,7 @@ def test_counts_are_those_of_a_naive_loop(tokenizer: Tokenizer):
         for s, t in zip(sources, targets, strict=True)
     ]
     short = learn(model, tokenizer, pairs, best=3, frequent=2)
-    counts = naive_counts(model, 0, pairs)
+    counts = naive_counts(model, 0, pairs, tokenizer)
     totals: dict[int, float] = defaultdict(float)
     for (_, tgt), weight in counts.items():
         totals[tgt] += weight
@@ -201,7 +214,7 @@ def test_the_layer_that_tells_most_is_taken(tokenizer: Tokenizer):
     short = learn(model, tokenizer, pairs, best=100, frequent=1)
 
     def entropy(layer: int) -> float:
-        counts = naive_counts(model, layer, pairs)
+        counts = naive_counts(model, layer, pairs, tokenizer)
         sums: dict[int, float] = defaultdict(float)
         for (src, _), weight in counts.items():
             sums[src] += weight
@@ -209,7 +222,9 @@ def test_the_layer_that_tells_most_is_taken(tokenizer: Tokenizer):
         return float(total / sum(sums.values()))
 
     best = min(range(2), key=entropy)
-    wanted = [pair for pair in sorted(naive_counts(model, best, pairs)) if pair[1] not in short.always]
+    wanted = [
+        pair for pair in sorted(naive_counts(model, best, pairs, tokenizer)) if pair[1] not in short.always
+    ]
     sources = np.repeat(np.arange(size), np.diff(short.starts))
     assert sorted(zip(sources.tolist(), short.ids.tolist(), strict=True)) == wanted
 

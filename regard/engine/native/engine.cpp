@@ -159,7 +159,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 6; }
+EXPORT int32_t regard_version() { return 7; }
 
 EXPORT const char* regard_kernels() { return regard::kernels().name; }
 

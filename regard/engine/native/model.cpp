@@ -70,11 +70,14 @@ void Model::narrow(const Lists& lists) {
     own.starts.assign(lists.starts, lists.starts + lists.sources + 1);
     own.ids.assign(lists.ids, lists.ids + own.starts.back());
     own.always.assign(lists.always, lists.always + lists.always_count);
+    own.sample.assign(lists.sample, lists.sample + lists.sample_count);
     own.copies = lists.copies != 0;
     own.open.assign((size_t)(output.n + 63) / 64, ~0ull);
     auto close = [&](int32_t id) { own.open[(size_t)id / 64] &= ~(1ull << id % 64); };
     for (int i = 0; i < lists.never_count; i++) close(lists.never[i]);
     for (int32_t id : own.always) close(id);
+    own.rest = 0;
+    for (int id = 0; id < output.n; id++) own.rest += own.open[(size_t)id / 64] >> id % 64 & 1;
     output.flatten();
     own.common.shape_like(output, lists.always_count);
     own.common.take(output, lists.always, 0, own.common.panels);

@@ -35,8 +35,8 @@ struct Tensor {
 // A shortlist as the caller holds it (regard/engine/shortlist.py).
 struct Lists {
     const int32_t *starts, *ids;  // those of source token s: ids[starts[s]] ... ids[starts[s + 1] - 1]
-    const int32_t *always, *never;
-    int32_t sources, always_count, never_count;
+    const int32_t *always, *never, *sample;
+    int32_t sources, always_count, never_count, sample_count;
     int32_t copies;  // not zero: a source token may be written as it is
 };
 
@@ -66,7 +66,9 @@ struct DecoderLayer {
 // What a sentence may be written with. Empty: everything.
 struct Shortlist {
     std::vector<int32_t> starts, ids, always;
-    std::vector<uint64_t> open;  // a bit for each id that may stand in a list of a sentence's own
+    std::vector<int32_t> sample;  // of what is not always allowed: their mass stands for that of all that is left out
+    std::vector<uint64_t> open;   // a bit for each id that may stand in a list of a sentence's own
+    int rest = 0;                 // how many these are
     bool copies = false;
     Matrix common;  // the columns of `always`
 };

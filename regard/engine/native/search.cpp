@@ -173,8 +173,13 @@ void Search::narrow(Slot& slot) {
     for (size_t word = 0; word < marks_.size(); word++)
         for (uint64_t left = marks_[word] & lists.open[word]; left != 0; left &= left - 1)
             slot.listed.push_back((int32_t)word * 64 + __builtin_ctzll(left));
-    slot.part.shape_like(model_.output, (int)slot.listed.size());
-    slot.choice = {&slot.part, slot.listed.data(), slot.part.n, {}, -1};
+    auto own = (int)slot.listed.size();
+    for (int32_t id : lists.sample)
+        if ((marks_[(size_t)id / 64] >> id % 64 & 1) == 0) slot.listed.push_back(id);
+    int drawn = (int)slot.listed.size() - own;
+    slot.share = drawn > 0 ? std::log((float)(lists.rest - own) / (float)drawn) : 0;
+    slot.part.shape_like(model_.output, own + drawn);
+    slot.choice = {&slot.part, slot.listed.data(), own, {}, -1};
     narrowed_.push_back(&slot);
 }
 
@@ -182,7 +187,10 @@ void Search::narrow(Slot& slot) {
 void Search::gather(const Worker& worker) {
     for (Slot* slot : narrowed_) {
         int panels = slot->part.panels;
-        slot->part.take(model_.output, slot->choice.ids, worker.from(panels), worker.to(panels));
+        int from = worker.from(panels), to = worker.to(panels);
+        slot->part.take(model_.output, slot->choice.ids, from, to);
+        for (int i = std::max(slot->choice.limit, from * PANEL); i < to * PANEL; i++)
+            slot->part.bias.get()[i] += slot->share;
     }
 }
 

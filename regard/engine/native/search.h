@@ -50,7 +50,8 @@ struct Slot {
     Buffer<float> memory;
     std::vector<Buffer<float>> cache;  // a layer each: (step, place, k | v)
     std::vector<float*> cache_at;
-    std::vector<int32_t> listed;  // ids of the sentence's own, where there is a shortlist
+    std::vector<int32_t> listed;  // ids of the sentence's own, where there is a shortlist; then a sample of the rest
+    float share = 0;              // log of how many ids one of the sample stands for
     Matrix part;                  // their columns of the output layer
     Choice choice;                // from it
 };
