@@ -40,7 +40,7 @@ class Engine:
     ) -> None:
         """`threads` 0: as many as torch uses. Later changes to the model's weights are not seen.
 
-        With a `shortlist`, a sentence is written with the tokens that it allows for it; the mass of the others
+        With a `shortlist`, a sentence is written with the tokens that it allows; the mass of the others
         is estimated.
         """
         if precision not in PRECISIONS:

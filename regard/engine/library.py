@@ -57,7 +57,8 @@ class _Tensor(Structure):
 class _Lists(Structure):
     _fields_ = [
         *((name, c_void_p) for name in ("starts", "ids", "always", "never", "sample")),
-        *((name, c_int32) for name in ("sources", "always_count", "never_count", "sample_count", "copies")),
+        *((name, c_int32) for name in ("sources", "always_count", "never_count", "sample_count")),
+        *((name, c_int32) for name in ("rest", "copies")),
     ]
 
 
@@ -157,7 +158,7 @@ class Packed:
     def narrow(self, shortlist: Shortlist) -> None:
         """From now on, write with what a shortlist allows."""
         never = np.array(shortlist.never, np.int32)
-        sample = shortlist.sample()
+        rest, sample = shortlist.rest(), shortlist.sample()
         copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
         for ids in (shortlist.ids, shortlist.always, never, copied):
             self._check(ids.tolist(), self._limits[1])
@@ -171,6 +172,7 @@ class Packed:
             always_count=len(shortlist.always),
             never_count=len(never),
             sample_count=len(sample),
+            rest=len(rest),
             copies=shortlist.copies,
         )
         if self._library.regard_narrow(self._handle, lists) != DONE:

@@ -74,13 +74,18 @@ class Shortlist:
         allowed[self.always] = False
         return np.flatnonzero(allowed).astype(np.int32)
 
+    def rest(self) -> Ints:
+        """The ids that are neither always nor never allowed."""
+        ids: Ints = np.setdiff1d(np.arange(self.size), [*self.always, *self.never]).astype(np.int32)
+        return ids
+
     def sample(self) -> Ints:
-        """Some of the ids that are not always allowed; the mass of all that are left out is taken from these.
+        """Some of the rest; the mass of all that are left out is taken from these.
 
         So the probability of a token is nearly that of the full layer, and beams are compared as with it.
         """
-        rest = np.setdiff1d(np.arange(self.size, dtype=np.int32), [*self.always, *self.never])
-        return rest[:: -(-len(rest) // SAMPLED) or 1].astype(np.int32)
+        rest = self.rest()
+        return np.ascontiguousarray(rest[:: -(-len(rest) // SAMPLED) or 1])
 
     def save(self, folder: Path, tokenizer: Tokenizer) -> None:
         """Write it into a model folder, whole or not at all."""

@@ -76,8 +76,7 @@ void Model::narrow(const Lists& lists) {
     auto close = [&](int32_t id) { own.open[(size_t)id / 64] &= ~(1ull << id % 64); };
     for (int i = 0; i < lists.never_count; i++) close(lists.never[i]);
     for (int32_t id : own.always) close(id);
-    own.rest = 0;
-    for (int id = 0; id < output.n; id++) own.rest += own.open[(size_t)id / 64] >> id % 64 & 1;
+    own.rest = lists.rest;
     output.flatten();
     own.common.shape_like(output, lists.always_count);
     own.common.take(output, lists.always, 0, own.common.panels);

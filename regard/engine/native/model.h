@@ -37,6 +37,7 @@ struct Lists {
     const int32_t *starts, *ids;  // those of source token s: ids[starts[s]] ... ids[starts[s + 1] - 1]
     const int32_t *always, *never, *sample;
     int32_t sources, always_count, never_count, sample_count;
+    int32_t rest;    // ids that are neither always nor never allowed
     int32_t copies;  // not zero: a source token may be written as it is
 };
 
