@@ -16,7 +16,7 @@
 namespace regard {
 namespace {
 
-constexpr std::chrono::microseconds AWAKE{300};  // how long a thread waits before it sleeps: waking takes a tenth of that
+constexpr std::chrono::microseconds AWAKE{300};  // that a thread waits before it sleeps: the next call is often near
 
 // Waits, for a while, until something is so.
 template <class Condition>
