@@ -91,7 +91,7 @@ def main() -> None:
     options = parser.parse_args()
     student(options)
     for model in (options.teacher, options.out):
-        regard("shortlist", "-m", str(model))
+        regard("shortlist", "-m", str(model), *files(options, "train"))
     rows = [measure(options, case) for case in CASES]
     header = [
         "shortlist",
