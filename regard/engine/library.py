@@ -161,7 +161,7 @@ class Packed:
         rest, sample = shortlist.rest(), shortlist.sample()
         copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
         for ids in (shortlist.ids, shortlist.always, never, copied):
-            self._check(ids.tolist(), self._limits[1])
+            self._check([int(ids.min()), int(ids.max())] if ids.size else [], self._limits[1])
         lists = _Lists(
             starts=shortlist.starts.ctypes.data,
             ids=shortlist.ids.ctypes.data,
@@ -237,14 +237,14 @@ class _Arrays:
 
     def request(self, call: Call, places: torch.Tensor | None) -> _Request:
         numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
-        places_of = {name: each.buffer_info()[0] for name, each in vars(self).items()}
+        addresses = {name: each.buffer_info()[0] for name, each in vars(self).items()}
         return _Request(
             count=len(call.sources),
             banned_count=len(call.banned),
             places=None if places is None else places.data_ptr(),
             cancel=None if call.cancel is None else ctypes.addressof(call.cancel),
             **{name: getattr(call, name) for name in numbers},
-            **places_of,
+            **addresses,
         )
 
     def outputs(self, n_best: int) -> list[list[Output]]:

@@ -189,7 +189,7 @@ void Search::gather(const Worker& worker) {
         int panels = slot->part.panels;
         int from = worker.from(panels), to = worker.to(panels);
         slot->part.take(model_.output, slot->choice.ids, from, to);
-        for (int i = std::max(slot->choice.limit, from * PANEL); i < to * PANEL; i++)
+        for (int i = std::max(slot->choice.limit, from * PANEL); i < std::min(slot->part.n, to * PANEL); i++)
             slot->part.bias.get()[i] += slot->share;
     }
 }
