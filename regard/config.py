@@ -75,6 +75,7 @@ class ModelConfig:
     d_ff: int = 1024
     dropout: float = -1.0  # -1: chosen by the amount of data when training; no dropout elsewhere
     norm: str = "pre"
+    norm_weights: str = "both"  # what a norm learns: a gain and a bias, a gain, or nothing
     vocab_size: int = 0  # 0: taken from the tokenizer
     target_vocab_size: int = 0  # 0: as vocab_size
     decoder_heads: int = 0  # 0: as n_heads
@@ -87,6 +88,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         _one_of("model.kind", self.kind, ("transformer", *REPLACED))
         _one_of("model.norm", self.norm, ("pre", "post"))
+        _one_of("model.norm_weights", self.norm_weights, ("both", "gain", "none"))
         for name in ("d_model", "n_heads", "encoder_layers", "decoder_layers", "d_ff"):
             _between(f"model.{name}", getattr(self, name), 1, 65536)
         _rule(

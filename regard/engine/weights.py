@@ -20,7 +20,7 @@ from regard.attention.order import Positions
 from regard.attention.rotary import Rotary
 from regard.attention.score import Dot
 from regard.layers.feed_forward import ACTIVATIONS, FeedForward
-from regard.layers.residual import Residual
+from regard.layers.residual import Residual, gain_and_bias
 from regard.models.transformer import Transformer
 
 LANES = 8  # floats of one vector
@@ -128,7 +128,7 @@ def _padded(width: int) -> int:
 
 def _tensors(model: Transformer) -> Iterator[Pair]:
     """In the order that the constructor of `Model` in model.cpp reads them."""
-    before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
+    before: nn.LayerNorm | None = None  # the norm of the sub-layer before, where norms come last
     layer: Any
     for layer in model.encoder:
         yield _norm(layer.around_attention, before)
@@ -156,24 +156,17 @@ def _tensors(model: Transformer) -> Iterator[Pair]:
     yield model.target_embedding.weight, None
 
 
-def _norm(around: Residual, before: nn.Module | None) -> Pair:
+def _norm(around: Residual, before: nn.LayerNorm | None) -> Pair:
     norm = around.norm if around.first else before
-    return (None, None) if norm is None else _gain(norm)
+    return (None, None) if norm is None else gain_and_bias(norm)
 
 
-def _gain(norm: nn.Module) -> Pair:
-    gain, shift = norm.weight, norm.bias
-    assert isinstance(gain, Tensor)
-    return gain, shift if isinstance(shift, Tensor) else torch.zeros_like(gain)
+def _closing(norm: nn.Module, before: nn.LayerNorm | None) -> Pair:
+    last = norm if isinstance(norm, nn.LayerNorm) else before
+    return (None, None) if last is None else gain_and_bias(last)
 
 
-def _closing(norm: nn.Module, before: nn.Module | None) -> Pair:
-    if isinstance(norm, nn.LayerNorm):
-        return _gain(norm)
-    return (None, None) if before is None else _gain(before)
-
-
-def _feed_forward(layer: Any, before: nn.Module) -> Iterator[Pair]:
+def _feed_forward(layer: Any, before: nn.LayerNorm) -> Iterator[Pair]:
     network: FeedForward = layer.feed_forward
     yield _norm(layer.around_feed_forward, before)
     yield network.inner.weight, network.inner.bias

@@ -21,6 +21,7 @@ from regard.decoding.translator import Translator
 from regard.errors import ModelError, UsageError
 from regard.interop.parts import need, plain, position_table, query_scale
 from regard.layers import FeedForward, Residual
+from regard.layers.residual import gain_and_bias
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
 from regard.models.transformer import Transformer
 from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
@@ -126,7 +127,7 @@ def _words(pieces: tuple[str, ...], size: int) -> list[str]:
 
 
 def _fill_norm(there: Any, norm: nn.LayerNorm) -> None:
-    there.gamma, there.beta = norm.weight.detach(), norm.bias.detach()
+    there.gamma, there.beta = (each.detach() for each in gain_and_bias(norm))
 
 
 def _fill_linear(there: Any, *parts: nn.Linear) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.config import Config, ModelConfig
 from regard.interop import sentencepiece
 from regard.interop.parts import longest, plain, position_table
+from regard.layers.residual import gain_and_bias
 from regard.models.folder import Loaded
 from regard.models.transformer import Transformer
 from regard.text.normalise import SPACE_MARK
@@ -92,6 +93,9 @@ def write(loaded: Loaded, out: Path) -> None:
 def tensors(model: Transformer, config: Config) -> dict[str, Tensor]:
     """The weights under their names; those that are tied once."""
     state = model.state_dict()
+    for name, norm in model.named_modules():
+        if isinstance(norm, nn.LayerNorm):
+            state |= zip((f"{name}.weight", f"{name}.bias"), gain_and_bias(norm), strict=True)
     found: dict[str, Tensor] = {}
     for ours, theirs in names(config.model):
         found |= zip(theirs, state[ours].chunk(len(theirs)), strict=True)

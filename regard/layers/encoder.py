@@ -17,7 +17,6 @@ from regard.attention.record import running_tape
 from regard.layers.feed_forward import FeedForward
 from regard.layers.residual import Residual
 
-HeadsMaker = Callable[[str], MultiHead]
 LONG = 4096  # places from which on memory counts more than a second forward pass
 SLICE = 4096  # places that go through the feed-forward at a time then
 

@@ -38,6 +38,15 @@ class Tied(nn.Module):
         """hidden (..., D) -> logits (..., V)."""
         return self.embedding.project(hidden)
 
+    def begin(self, config: Config) -> None:
+        """Draw the first weights; the last thing that building a model does."""
+        self.apply(initialise)
+        for norm in (module for module in self.modules() if isinstance(module, nn.LayerNorm)):
+            if config.model.norm_weights != "both":
+                norm.register_parameter("bias", None)
+            if config.model.norm_weights == "none":
+                norm.register_parameter("weight", None)
+
 
 def closing_norm(config: Config) -> nn.Module:
     """What ends a stack of layers: a norm where each layer has its own in front (`model.norm=pre`)."""

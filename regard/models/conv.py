@@ -15,7 +15,7 @@ from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
 from regard.config import Config
 from regard.layers.convolution import ConvolutionDecoderLayer, ConvolutionEncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Convolution(Tied):
             for i in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.apply(initialise)
+        self.begin(config)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""

@@ -13,7 +13,7 @@ from regard.attention.cache import KeyValue
 from regard.attention.masks import padding_mask
 from regard.config import Config
 from regard.layers.lstmn import Memory, MemoryLSTM
-from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class LSTMN(Tied):
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.cross = heads_for(config, f"decoder.{shape.decoder_layers - 1}.cross", "cross")
         self.join = nn.Linear(2 * shape.d_model, shape.d_model)
-        self.apply(initialise)
+        self.begin(config)
 
     def encode(self, src: Tensor) -> Tensor:
         """src (B, S) -> memory (B, S, D). Padding stands behind what is real, which never reads it."""

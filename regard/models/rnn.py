@@ -20,7 +20,7 @@ from regard.attention.cache import KeyValue
 from regard.attention.masks import padding_mask
 from regard.config import Config
 from regard.layers.recurrent import BothWays, Forwards, LSTMState, turned_round
-from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class RNN(Tied):
         attends = shape.kind == "rnn-attention"
         self.cross = heads_for(config, f"decoder.{last}.cross", "cross") if attends else None
         self.join = nn.Linear((1 + attends) * d_model, d_model)
-        self.apply(initialise)
+        self.begin(config)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""

@@ -18,7 +18,7 @@ from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
 from regard.config import Config
 from regard.layers import DecoderLayer, Embedding, EncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, initialise, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Transformer(Tied):
             for i in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.apply(initialise)
+        self.begin(config)
 
     def _join_layers(self, config: Config) -> None:
         """What the layers of the encoder have in common: tied kernels, their bound, how they save memory."""

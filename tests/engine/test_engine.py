@@ -26,6 +26,8 @@ VOCAB = 283
 SHAPES = {
     "pre": {},
     "post": {"model.norm": "post"},
+    "gains": {"model.norm_weights": "gain"},
+    "bare norms": {"model.norm": "post", "model.norm_weights": "none"},
     "prime": {"model.d_model": 33, "model.n_heads": 3, "model.d_ff": 47},
     "grouped": {"model.kv_heads": 2, "model.n_heads": 4},
     "swish": {"model.activation": "swish", "model.output_bias": True},

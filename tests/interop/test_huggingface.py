@@ -18,6 +18,8 @@ Make = Callable[..., Loaded]
 VARIANTS: list[dict[str, Any]] = [
     {"model__norm": "post"},
     {"model__norm": "pre"},
+    {"model__norm": "post", "model__norm_weights": "none"},
+    {"model__norm": "pre", "model__norm_weights": "gain"},
     {"model__norm": "post", "model__tied": "target", "model__output_bias": True, "model__decoder_heads": 5},
     {"model__norm": "post", "model__tied": "none", "model__activation": "swish", "model__decoder_d_ff": 41},
     {"model__norm": "pre", "model__tied": "embeddings", "model__scale_embedding": False},

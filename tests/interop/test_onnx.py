@@ -12,9 +12,10 @@ from regard.interop import onnx
 from regard.models.folder import Loaded
 
 VARIANTS: list[dict[str, Any]] = [
-    {"model__norm": "pre"},
+    {"model__norm": "pre", "model__norm_weights": "gain"},
     {"model__norm": "post", "model__tied": "none", "model__output_bias": True, "model__activation": "swish"},
     {"positions__kind": "learned", "model__decoder_heads": 5, "model__scale_embedding": False},
+    {"model__norm": "post", "model__norm_weights": "none"},
 ]
 
 

@@ -37,6 +37,7 @@ variants = st.fixed_dictionaries(
         "attention.score": st.sampled_from(list(SCORES)),
         "positions.kind": st.sampled_from(POSITION_KINDS),
         "model.norm": st.sampled_from(["pre", "post"]),
+        "model.norm_weights": st.sampled_from(["both", "gain", "none"]),
         "model.kv_heads": st.sampled_from([0, 1, 2, 3]),
     }
 )

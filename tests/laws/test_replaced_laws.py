@@ -29,6 +29,7 @@ def variants(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(REPLACED)) -> dict[
     """Settings of one of the kinds; only what it follows."""
     kind = draw(st.sampled_from(kinds))
     variant: dict[str, object] = {"model.kind": kind, "model.norm": draw(st.sampled_from(["pre", "post"]))}
+    variant["model.norm_weights"] = draw(st.sampled_from(["both", "gain", "none"]))
     if kind != "rnn":
         variant["attention.score"] = draw(st.sampled_from(sorted(SCORES)))
     if kind == "conv":

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from regard.layers import Residual
+from regard.layers.residual import gain_and_bias
 
 
 def test_post_and_pre_norm() -> None:
@@ -22,3 +23,23 @@ def test_dropout_acts_on_the_sub_layer_only() -> None:
     moved = around(x, lambda y: torch.ones_like(y)) - x
     assert set(moved.round(decimals=4).unique().tolist()) == {0.0, 2.0}
     assert torch.equal(around.eval()(x, lambda y: torch.zeros_like(y)), x)
+
+
+def test_a_norm_with_and_without_what_it_learns() -> None:
+    x = torch.randn(3, 7)
+    norm = nn.LayerNorm(7)
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    for left_out in ((), ("bias",), ("bias", "weight")):
+        for name in left_out:
+            norm.register_parameter(name, None)
+        gain, bias = gain_and_bias(norm)
+        for row, found in zip(x.tolist(), norm(x).tolist(), strict=True):
+            mean = sum(row) / 7
+            deviation = (sum((each - mean) ** 2 for each in row) / 7 + norm.eps) ** 0.5
+            wanted = [
+                gain[i].item() * (each - mean) / deviation + bias[i].item() for i, each in enumerate(row)
+            ]
+            torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), atol=1e-5, rtol=1e-4)
+    assert gain.tolist() == [1.0] * 7
+    assert bias.tolist() == [0.0] * 7

@@ -53,6 +53,18 @@ def test_the_same_seed_gives_the_same_weights_and_a_sketch_costs_nothing(kind: s
     assert {name: t.shape for name, t in sketch.state_dict().items()} == {n: t.shape for n, t in one.items()}
 
 
+@pytest.mark.parametrize("kind", ["transformer", *REPLACED])
+def test_a_norm_learns_what_the_config_says_and_nothing_else_changes(kind: str) -> None:
+    whole = make(kind).state_dict()
+    for word, left in (("gain", ("weight",)), ("none", ())):
+        bare = make(kind, **{"model.norm_weights": word}).state_dict()
+        norms = {name for name in whole if "norm." in name}
+        assert norms
+        kept = {name for name in norms if name.endswith(left)} if left else set()
+        assert bare.keys() == whole.keys() - norms | kept
+        assert all(torch.equal(bare[name], whole[name]) for name in bare)
+
+
 def test_a_mask_is_made_where_there_is_padding() -> None:
     assert needed_mask(torch.ones(2, 3) > 0) is None
     mask = needed_mask(torch.tensor([[True, False]]))
