@@ -36,7 +36,6 @@ from regard.text.tokenizer import Tokenizer
 FILE = "shortlist.safetensors"
 BEST, FREQUENT = 64, 1000  # tokens kept for a source token; frequent ones that are always allowed
 SAMPLED = 128  # tokens at most, whose mass stands for that of all that are left out
-PAIRS = 100_000  # that are read, if there are more
 _FORMAT = "1"
 _PLACES = 4  # of the source that are counted for a target token, by their weights
 _TRIED = 2000  # pairs after which the layer is chosen
@@ -267,4 +266,4 @@ def _check(path: Path, tensors: tuple[Ints, Ints, Ints], limits: tuple[int, int,
         raise ModelError(f"{path} is damaged; make it anew with regard shortlist")
 
 
-__all__ = ["BEST", "FILE", "FREQUENT", "PAIRS", "Shortlist", "learn"]
+__all__ = ["BEST", "FILE", "FREQUENT", "Shortlist", "learn"]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from regard.attention.record import record
 from regard.cli.main import run
+from regard.cli.shortlist import Options
 from regard.config import Config, DecodeConfig, merge
 from regard.data.batch import pad_sources
 from regard.decoding.beam import beam_search
@@ -24,7 +25,7 @@ from regard.decoding.translator import load as load_readable
 from regard.engine import library
 from regard.engine.engine import Engine
 from regard.engine.load import load
-from regard.engine.shortlist import FILE, Shortlist, learn
+from regard.engine.shortlist import BEST, FILE, FREQUENT, Shortlist, learn
 from regard.errors import DataError, ModelError, UsageError
 from regard.models import build
 from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
@@ -330,3 +331,9 @@ def test_without_the_library_it_is_left_aside_and_said(listed: Path, monkeypatch
     assert "without the shortlist: no native engine" in str(load(listed, shortlist=True).note)
     with pytest.raises(UsageError, match="means nothing to --engine readable"):
         load(listed, shortlist=True, engine="readable")
+
+
+def test_the_command_begins_with_the_same_numbers() -> None:
+    """They stand in both places, because the command must not import torch before it is used."""
+    options = Options(Path("folder"))
+    assert (options.best, options.frequent) == (BEST, FREQUENT)
