@@ -6,6 +6,7 @@
 import torch
 from torch import Tensor, nn
 
+from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
 from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
@@ -38,8 +39,8 @@ class Tied(nn.Module):
         """hidden (..., D) -> logits (..., V)."""
         return self.embedding.project(hidden)
 
-    def begin(self, config: Config) -> None:
-        """Draw the first weights; the last thing that building a model does."""
+    def draw_weights(self, config: Config) -> None:
+        """The first weights, without those of norms that go without; the last thing that building does."""
         self.apply(initialise)
         for norm in (module for module in self.modules() if isinstance(module, nn.LayerNorm)):
             if config.model.norm_weights != "both":
@@ -56,6 +57,12 @@ def closing_norm(config: Config) -> nn.Module:
 def needed_mask(src_mask: Tensor) -> Tensor | None:
     """The padding mask (B, 1, 1, S), or None where there is no padding to hide."""
     return None if bool(src_mask.all()) else padding_mask(src_mask)
+
+
+def memory_of(decoder: nn.ModuleList, memory: Tensor) -> tuple[KeyValue, ...]:
+    """The keys and values that the cross-attention of each decoder layer makes of memory (B, S, D)."""
+    heads = (layer.cross for layer in decoder)
+    return tuple(each.keys_values(memory) for each in heads if isinstance(each, MultiHead))
 
 
 def heads_for(config: Config, name: str, role: str) -> MultiHead:

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
-from regard.attention.heads import MultiHead
 from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
 from regard.config import Config
 from regard.layers.convolution import ConvolutionDecoderLayer, ConvolutionEncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Convolution(Tied):
             for i in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.begin(config)
+        self.draw_weights(config)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
@@ -76,14 +75,14 @@ class Convolution(Tied):
         memory = self.encode(src, src_mask)
         mask = needed_mask(src_mask)
         x = self.embedding(tgt_in)
-        for layer, seen in zip(self.decoder, self._cross(memory), strict=True):
+        for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
     def start(self, src: Tensor, src_mask: Tensor) -> ConvolutionState:
         """Run the encoder once; its keys and values serve every step."""
-        return ConvolutionState(self._cross(self.encode(src, src_mask)), padding_mask(src_mask))
+        return ConvolutionState(memory_of(self.decoder, self.encode(src, src_mask)), padding_mask(src_mask))
 
     def step(self, ids: Tensor, state: ConvolutionState) -> tuple[Tensor, ConvolutionState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
@@ -95,8 +94,3 @@ class Convolution(Tied):
             after.append(now)
         logits = self.project(self.decoder_norm(x)[:, 0]).float()
         return logits, replace(state, past=tuple(after), length=state.length + 1)
-
-    def _cross(self, memory: Tensor) -> tuple[KeyValue, ...]:
-        """The keys and values that each decoder layer makes of memory (B, S, D)."""
-        heads = (layer.cross for layer in self.decoder)
-        return tuple(each.keys_values(memory) for each in heads if isinstance(each, MultiHead))

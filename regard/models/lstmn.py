@@ -44,7 +44,7 @@ class LSTMN(Tied):
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.cross = heads_for(config, f"decoder.{shape.decoder_layers - 1}.cross", "cross")
         self.join = nn.Linear(2 * shape.d_model, shape.d_model)
-        self.begin(config)
+        self.draw_weights(config)
 
     def encode(self, src: Tensor) -> Tensor:
         """src (B, S) -> memory (B, S, D). Padding stands behind what is real, which never reads it."""

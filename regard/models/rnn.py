@@ -59,7 +59,7 @@ class RNN(Tied):
         attends = shape.kind == "rnn-attention"
         self.cross = heads_for(config, f"decoder.{last}.cross", "cross") if attends else None
         self.join = nn.Linear((1 + attends) * d_model, d_model)
-        self.begin(config)
+        self.draw_weights(config)
 
     def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
         """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""

@@ -12,13 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
-from regard.attention.heads import MultiHead
 from regard.attention.kernel import tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
 from regard.config import Config
 from regard.layers import DecoderLayer, Embedding, EncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class Transformer(Tied):
             for i in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.begin(config)
+        self.draw_weights(config)
 
     def _join_layers(self, config: Config) -> None:
         """What the layers of the encoder have in common: tied kernels, their bound, how they save memory."""
@@ -135,7 +134,7 @@ class Transformer(Tied):
         memory = self.encode(src, src_mask)
         mask = needed_mask(src_mask)
         x = self.target_embedding(tgt_in)
-        for layer, seen in zip(self.decoder, self._cross(memory), strict=True):
+        for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
@@ -143,12 +142,7 @@ class Transformer(Tied):
     def start(self, src: Tensor, src_mask: Tensor) -> TransformerState:
         """Run the encoder once; its keys and values serve every step."""
         memory = self.encode(src, src_mask)
-        return TransformerState(self._cross(memory), padding_mask(src_mask), ())
-
-    def _cross(self, memory: Tensor) -> tuple[KeyValue, ...]:
-        """The keys and values that each decoder layer makes of memory (B, S, D)."""
-        heads = (layer.cross for layer in self.decoder)
-        return tuple(each.keys_values(memory) for each in heads if isinstance(each, MultiHead))
+        return TransformerState(memory_of(self.decoder, memory), padding_mask(src_mask), ())
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
