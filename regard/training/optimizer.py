@@ -19,6 +19,8 @@ from regard.config import TrainConfig
 # Newton-Schulz coefficients: x -> a x + b x³ + c x⁵ pulls all singular values towards 1.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ROUNDS = 5
+# Matrices by name whose rows stand for tokens, places or distances, each by itself: Adam's.
+_ROWS = ("embedding", "own_target", "own_output")
 
 
 def orthogonalise(matrices: Tensor, rounds: int = _ROUNDS) -> Tensor:
@@ -88,7 +90,7 @@ def build_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.
     inner: dict[int, list[Tensor]] = {}
     rest: list[Tensor] = []
     for name, p in named:
-        cut = cuts.get(id(p), 1 if p.ndim == 2 and "embedding" not in name else 0)
+        cut = cuts.get(id(p), int(p.ndim == 2 and not any(rows in name for rows in _ROWS)))
         if config.optimizer == "muon" and cut:
             inner.setdefault(cut, []).append(p)
         else:

@@ -94,3 +94,15 @@ def test_it_finds_the_bottom_of_a_bowl(kind: str) -> None:
             optimizer.param_groups[0]["lr"] = 0.1 * (1 - step / 300)
             optimizer.step()
     assert loss.item() < 0.02
+
+
+def test_muon_takes_no_matrix_whose_rows_are_tokens() -> None:
+    shape = {"model.vocab_size": 31, "model.d_model": 12, "model.n_heads": 3, "positions.kind": "relative"}
+    for tied in ("all", "embeddings", "target", "none"):
+        model = build(merge(Config(), shape | {"model.tied": tied}))
+        muon, adam = build_optimizers(model, TrainConfig(optimizer="muon"))
+        taken = {p.shape for group in muon.param_groups for p in group["params"]}
+        assert (31, 12) not in taken
+        assert (12, 12) in taken
+        left = [p.shape for group in adam.param_groups for p in group["params"]]
+        assert left.count((31, 12)) == {"all": 1, "embeddings": 2, "target": 2, "none": 3}[tied]
