@@ -201,7 +201,8 @@ def _build(corpus: Corpus, tokenizer: Encoder, rules: DataConfig, folder: Path, 
     try:
         shutil.rmtree(building, ignore_errors=True)  # left by a build that was killed
         building.mkdir(parents=True)
-        dtype = "<u2" if tokenizer.vocab_size <= 1 << 16 else "<u4"
+        sizes = tokenizer.vocab_size, tokenizer.target_vocab_size
+        dtype = "<u2" if max(sizes) <= 1 << 16 else "<u4"
         judged = judge(corpus.pairs(), tokenizer, rules)
         if corpus.parses:
             judged = _writing_heads(judged, tokenizer, building / _HEADS)

@@ -13,8 +13,9 @@ FIRST_BYTE = 4  # after pad, begin, end and mask
 class ByteEncoder:
     """One token a byte of UTF-8; counts the texts it is given."""
 
-    def __init__(self, name: str = "bytes", vocab_size: int = 260) -> None:
+    def __init__(self, name: str = "bytes", vocab_size: int = 260, target_vocab_size: int = 0) -> None:
         self.name, self.vocab_size, self.texts, self.longest = name, vocab_size, 0, 0
+        self.target_vocab_size = target_vocab_size or vocab_size
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         return self.encode_batch(texts)

@@ -70,6 +70,15 @@ def test_the_largest_ids_survive(write_pairs: Write, new_encoder: Any, tmp_path:
         assert store.pair(0)[0].tolist() == [vocab_size - 1]
 
 
+def test_a_target_vocabulary_may_be_the_larger_one(
+    write_pairs: Write, new_encoder: Any, tmp_path: Path
+) -> None:
+    encoder = new_encoder(vocab_size=300, target_vocab_size=1 << 17)
+    encoder.encode_targets = lambda texts: [[(1 << 17) - 1] for _ in texts]
+    store = open_store(write_pairs([("a", "b")]), encoder, RULES, tmp_path / "store")
+    assert store.pair(0)[1].tolist() == [(1 << 17) - 1]
+
+
 def test_several_chunks(
     write_pairs: Write, encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
