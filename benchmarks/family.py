@@ -26,6 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = options.output or Path(place) / "compare"
+        held = [each for each in folder.glob("variants/*.json") if each.name != "terms.json"]
         command = [sys.executable, "-m", "regard", "compare", "-o", str(folder), "--json", *options.arguments]
         start = time.perf_counter()
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -39,7 +40,8 @@ def main() -> None:
     terms = facts["terms"]
     note = (
         f"{terms['minutes']:g} minutes of training each, preset {terms['preset']}, {terms['settings']}, "
-        f"seed 1 unless set. The whole command took {seconds / 60:.1f} minutes."
+        f"seed 1 unless set. The whole command took {seconds / 60:.1f} minutes"
+        + (f"; {len(held)} of the variants were there before." if held else ".")
     )
     write_report(
         options.name, "The family side by side", header, rows, "\n\n".join(filter(None, (failures, note)))
