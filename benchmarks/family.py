@@ -38,9 +38,10 @@ def main() -> None:
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()
     ]
     terms = facts["terms"]
+    settings = "".join(f", {key}={value}" for key, value in terms["settings"].items())
     note = (
-        f"{terms['minutes']:g} minutes of training each, preset {terms['preset']}, {terms['settings']}, "
-        f"seed 1 unless set. The whole command took {seconds / 60:.1f} minutes"
+        f"{terms['minutes']:g} minutes of training each, preset {terms['preset']}{settings}, seed 1 unless "
+        f"set. The whole command took {seconds / 60:.1f} minutes"
         + (f"; {len(held)} of the variants were there before." if held else ".")
     )
     write_report(
