@@ -32,7 +32,6 @@ SETTINGS = {
     "model.encoder_layers": 2,
     "model.decoder_layers": 2,
     "model.dropout": 0.0,
-    "positions.kind": "rotary",
     "train.batch_tokens": 1024,
     "train.lr": 0.006,
 }

@@ -84,21 +84,19 @@ def _lengths(found: Sequence[Measured], sizes: Sizes) -> str:
 
 def draw_family(outcomes: Sequence[Outcome], stem: Path) -> list[Path]:
     """A row a variant, a panel a figure; one that failed has an empty row."""
-    panels: tuple[tuple[str, list[float | None]], ...] = (
-        ("BLEU", [each.bleu for each in outcomes]),
-        ("exact match, %", [None if each.exact is None else 100 * each.exact for each in outcomes]),
-        ("training, tokens/s", [each.tokens_per_second for each in outcomes]),
-        ("translation, sentences/s", [each.sentences_per_second for each in outcomes]),
-        ("peak memory, MB", [each.peak_megabytes for each in outcomes]),
-        ("parameters, millions", [each.parameters and each.parameters / 1e6 for each in outcomes]),
+    panels: tuple[tuple[str, str, list[float | None]], ...] = (
+        ("BLEU", ".1f", [each.bleu for each in outcomes]),
+        ("exact match, %", ".1f", [None if each.exact is None else 100 * each.exact for each in outcomes]),
+        ("training, tokens/s", ",.0f", [each.tokens_per_second for each in outcomes]),
+        ("translation, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes]),
+        ("peak memory, MB", ",.0f", [each.peak_megabytes for each in outcomes]),
+        ("parameters, millions", ",.2f", [each.parameters and each.parameters / 1e6 for each in outcomes]),
     )
     names = [each.name + (" (failed)" if each.error else "") for each in outcomes]
     figure, axes = _figure(1, len(panels), (18, 1.2 + 0.36 * len(outcomes)), sharey=True)
-    for axis, (title, values), colour in zip(axes[0], panels, COLOURS, strict=False):
+    for axis, (title, form, values), colour in zip(axes[0], panels, COLOURS, strict=False):
         bars = axis.barh(range(len(values)), [value or 0.0 for value in values], color=colour, height=0.7)
-        labels = [
-            "" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}" for value in values
-        ]
+        labels = ["" if value is None else f"{value:{form}}" for value in values]
         axis.bar_label(bars, labels, padding=3, fontsize=8, color=INK)
         axis.set_title(title, color=INK, fontsize=11)
         axis.margins(x=0.25)

@@ -5,10 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from command import Run, complaint, letters, write_lines
 
 from regard.cli import compare, main
 from regard.compare import cost
+from regard.compare.variants import Variant, family
+from regard.models import build
+from regard.training.prepare import settle
 
 SMALL = [
     *("--set", "model.d_model=16", "--set", "model.n_heads=2", "--set", "model.d_ff=16"),
@@ -82,6 +86,20 @@ def test_the_default_data_are_the_demos_phrases(tmp_path: Path, monkeypatch: pyt
     assert sum(1 for _ in comparison.test.pairs()) == 7
     assert comparison.overrides["model.encoder_layers"] == 2
     assert comparison.valid is not None
+
+
+@pytest.mark.parametrize("variant", family(), ids=lambda each: each.name)
+def test_every_member_can_be_trained_with_the_demos_settings(
+    variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compare, "SPLITS", {"train": 30, "valid": 5, "test": 7})
+    comparison = compare.plan(compare.Options(output=tmp_path / "out"), [])
+    overrides = comparison.overrides | {"model.vocab_size": 99} | variant.overrides
+    config = settle(comparison.preset, None, overrides, None)
+    with torch.device("meta"):
+        build(config)
+    if variant.name == "transformer":
+        assert config.positions.kind == "rotary"
 
 
 @pytest.mark.parametrize(
