@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Two test processes with one thread each use two cores better than one process with two threads.
 JOBS ?= 2
 
-.PHONY: demo test check format clean
+.PHONY: demo test check format fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/regard demo
@@ -21,6 +21,16 @@ check: $(VENV)/.tested-with
 	$(BIN)/mypy
 	$(MAKE) test
 
+# The readers of foreign bytes under hostile input; SECONDS is the time of all of them together.
+SECONDS ?= 600
+fuzz: $(VENV)/.tested-with
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --jobs $(JOBS)
+
+# The compiled parts built with sanitizers, under their tests.
+sanitize: $(VENV)/.tested-with
+	$(BIN)/python tests/sanitize.py address
+	$(BIN)/python tests/sanitize.py thread
+
 format: $(VENV)/.tested-with
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -33,7 +43,7 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt setup.py $(wildcard regard/engine/native/*)
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt setup.py $(wildcard regard/*/native/*)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $@
 

@@ -1,25 +1,27 @@
-"""What pyproject.toml cannot say: the native engine, built where there is a C++ compiler.
+"""What pyproject.toml cannot say: the native parts, the engine and the loops of training.
 
-A build that fails fails nothing: Regard then translates with its readable decoder and says so. In a checkout,
-`python setup.py build_ext --inplace` builds it anew.
+They are built where there is a C++ compiler. A build that fails fails nothing: Regard then translates with
+its readable decoder and says so, and trains by torch alone. In a checkout,
+`python setup.py build_ext --inplace` builds them anew.
 """
 
 from pathlib import Path
 
 from setuptools import Extension, setup
 
-HOME = Path("regard/engine/native")  # relative, as setuptools wants it
 
-setup(
-    ext_modules=[
-        Extension(
-            "regard.engine._native",
-            sources=sorted(map(str, HOME.glob("*.cpp"))),
-            depends=sorted(map(str, [*HOME.glob("*.h"), *HOME.glob("*.inc")])),
-            language="c++",
-            extra_compile_args=["-std=gnu++17", "-O3", "-fvisibility=hidden", "-Wno-psabi"],
-            extra_link_args=["-pthread"],
-            optional=True,
-        )
-    ]
-)
+def native(room: str) -> Extension:
+    """The compiled part of a room."""
+    home = Path("regard") / room / "native"  # relative, as setuptools wants it
+    return Extension(
+        f"regard.{room}._native",
+        sources=sorted(map(str, home.glob("*.cpp"))),
+        depends=sorted(map(str, [*home.glob("*.h"), *home.glob("*.inc")])),
+        language="c++",
+        extra_compile_args=["-std=gnu++17", "-O3", "-fvisibility=hidden", "-Wno-psabi"],
+        extra_link_args=["-pthread"],
+        optional=True,
+    )
+
+
+setup(ext_modules=[native("fused"), native("engine")])

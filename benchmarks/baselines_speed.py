@@ -81,8 +81,8 @@ class PlainRNN(Plain):
         self.join = nn.Linear((1 + attends) * D, D)
 
     def forward(self, batch: Batch) -> Tensor:
-        lengths = batch.src_mask.sum(1)
-        x = self.embed(batch.src)
+        lengths = batch.inputs.real.sum(1)
+        x = self.embed(batch.inputs.ids)
         for lstm, join, around in zip(self.encoder, self.joins, self.around, strict=False):
 
             def both(y: Tensor, lstm: nn.Module = lstm, join: nn.Module = join) -> Tensor:
@@ -101,7 +101,7 @@ class PlainRNN(Plain):
             x = self.around[LAYERS + i](x, lambda y, f=lstm, s=start: f(y, s)[0])
         x = self.norms[1](x)
         for cross in self.cross:
-            context, _ = cross(x, memory, memory, key_padding_mask=~batch.src_mask, need_weights=False)
+            context, _ = cross(x, memory, memory, key_padding_mask=~batch.inputs.real, need_weights=False)
             x = torch.cat([context, x], -1)
         hidden: Tensor = self.join(x).tanh()
         return hidden
@@ -117,8 +117,8 @@ class PlainConv(Plain):
         self.positions = nn.Buffer(torch.randn(1024, D))
 
     def forward(self, batch: Batch) -> Tensor:
-        real, length = batch.src_mask[:, :, None], batch.tgt_in.shape[1]
-        x = self.embed(batch.src) + self.positions[: batch.src.shape[1]]
+        real, length = batch.inputs.real[:, :, None], batch.tgt_in.shape[1]
+        x = self.embed(batch.inputs.ids) + self.positions[: batch.inputs.ids.shape[1]]
         for i, conv in enumerate(self.encoder):
             x = self.around[i](x, lambda y, f=conv: F.glu(f((y * real).mT), 1).mT)
         memory = self.norms[0](x)
@@ -127,9 +127,9 @@ class PlainConv(Plain):
             x = self.around[LAYERS + i](x, lambda y, f=conv: F.glu(f(y.mT)[..., :length], 1).mT)
 
             def look(y: Tensor, cross: nn.Module = cross) -> Tensor:
-                out: Tensor = cross(y, memory, memory, key_padding_mask=~batch.src_mask, need_weights=False)[
-                    0
-                ]
+                out: Tensor = cross(
+                    y, memory, memory, key_padding_mask=~batch.inputs.real, need_weights=False
+                )[0]
                 return out
 
             x = self.around[2 * LAYERS + i](x, look)
@@ -157,7 +157,7 @@ def theirs(kind: str, vocab_size: int) -> tuple[Callable[[Batch], None], int]:
 def ours(kind: str, vocab_size: int, optimizer: str) -> tuple[Callable[[Batch], None], int]:
     """One step as the training loop takes it, and how many weights it moves."""
     from regard.models import build
-    from regard.training.allocator import keep_freed_memory
+    from regard.process.allocator import keep_freed_memory
     from regard.training.loss import sequence_loss
     from regard.training.optimizer import build_optimizers
 
@@ -169,7 +169,7 @@ def ours(kind: str, vocab_size: int, optimizer: str) -> tuple[Callable[[Batch], 
     parameters = list(model.parameters())
 
     def step(batch: Batch) -> None:
-        (sequence_loss(model, batch, label_smoothing=0.1) / batch.tokens).backward()
+        (sequence_loss(model, batch, label_smoothing=0.1) / batch.targets).backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)
         for each in optimizers:
             each.step()
@@ -193,7 +193,7 @@ def measure(kind: str, who: str, data: Path, folder: Path, seed: int) -> tuple[f
     start = time.perf_counter()
     for batch in work[WARMUP:]:
         step(batch)
-    return sum(batch.tokens for batch in work[WARMUP:]) / (time.perf_counter() - start), weights
+    return sum(batch.targets for batch in work[WARMUP:]) / (time.perf_counter() - start), weights
 
 
 def run(options: argparse.Namespace) -> dict[tuple[str, str], tuple[list[float], int]]:

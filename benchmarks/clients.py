@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECONDS = 30.0  # that any single answer may take
+JSON = "application/json"
 LENGTH = re.compile(rb"content-length: (\d+)")
 
 
@@ -52,25 +53,25 @@ class Client(asyncio.Protocol):
         self.heard = b""
         self.answer: asyncio.Future[tuple[int, bytes]] | None = None
 
-    async def ask(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    async def ask(self, path: str, body: bytes | None = None, kind: str = JSON) -> tuple[int, bytes]:
         """Status and body of one request; 0 where there was no answer."""
         kept = self.pipe is not None
         try:
             async with asyncio.timeout(SECONDS):
-                return await self._ask(path, body)
+                return await self._ask(path, body, kind)
         except (OSError, TimeoutError) as error:
             self.close()
             # Closed while nobody used it: clients ask again on a new one.
             if kept and not self.heard and not isinstance(error, TimeoutError):
-                return await self.ask(path, body)
+                return await self.ask(path, body, kind)
             return 0, b""
 
-    async def _ask(self, path: str, body: bytes | None) -> tuple[int, bytes]:
+    async def _ask(self, path: str, body: bytes | None, kind: str) -> tuple[int, bytes]:
         loop = asyncio.get_running_loop()
         if self.pipe is None:
             self.pipe, _ = await loop.create_connection(lambda: self, "127.0.0.1", self.port)
         self.heard, self.answer = b"", loop.create_future()
-        self.pipe.write(request(path, body))
+        self.pipe.write(request(path, body, kind))
         return await self.answer
 
     def data_received(self, data: bytes) -> None:
@@ -99,9 +100,9 @@ class Client(asyncio.Protocol):
         self.pipe = None
 
 
-def request(path: str, body: bytes | None) -> bytes:
+def request(path: str, body: bytes | None, kind: str = JSON) -> bytes:
     method = "GET" if body is None else "POST"
-    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
     return f"{head}Content-Length: {len(body or b'')}\r\n\r\n".encode() + (body or b"")
 
 

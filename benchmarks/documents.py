@@ -18,7 +18,7 @@ from report import write_report
 from regard import Tokenizer, Translator, load, train
 from regard.cli.documents import PRESET, SETTINGS, write_documents
 from regard.data.corpus import Corpus
-from regard.decoding.rouge import rouge
+from regard.measure.rouge import rouge
 from regard.text.docstrings import Document, documents
 from regard.text.documents import unfold
 

@@ -22,11 +22,12 @@ from regard.attention import MultiHead
 from regard.attention.additive import HIDDEN
 from regard.attention.alibi import slopes
 from regard.attention.attend import SHORT
-from regard.attention.positions import RELATIONS, build_relations
-from regard.attention.score import SCORES
+from regard.attention.positions import build_relations
+from regard.attention.site import reading
 from regard.attention.structural import Trees, trees
 from regard.config import PositionsConfig
-from regard.training.allocator import keep_freed_memory
+from regard.kinds import SCORES
+from regard.process.allocator import keep_freed_memory
 
 B, H, T, K, CLIP = 2, 3, 23, 16, 4
 LENGTH, WIDTH, HEADS, ROWS = 128, 256, 4, 8
@@ -100,7 +101,7 @@ def chain_trees() -> Tensor:
 def difference(score: str, kind: str) -> float:
     torch.manual_seed(1)
     config = PositionsConfig(kind=kind, clip=CLIP)
-    heads = MultiHead(H * K, H, score=score, positions=build_relations(config, "encoder", H, K))
+    heads = MultiHead(H * K, H, score=score, positions=build_relations(config, reading(0), H, K))
     for weight in [*heads.score.parameters(), *heads.positions.parameters()]:
         nn.init.normal_(weight, std=0.3)
     x, heads_of = torch.randn(B, T, H * K), chain_trees()
@@ -111,7 +112,7 @@ def difference(score: str, kind: str) -> float:
 
 def steps(rounds: int) -> dict[str, list[float]]:
     """Seconds of training steps, one of each kind a round."""
-    relative = build_relations(PositionsConfig(kind="relative"), "encoder", HEADS, WIDTH // HEADS)
+    relative = build_relations(PositionsConfig(kind="relative"), reading(0), HEADS, WIDTH // HEADS)
     kinds: dict[str, Any] = {
         "scaled dot, readable path": MultiHead(WIDTH, HEADS),
         "relative (Shaw), clip 16": MultiHead(WIDTH, HEADS, positions=relative),
@@ -150,7 +151,7 @@ def main() -> None:
             f"{difference('scaled-dot', kind):.1e}",
             "1e-5",
         ]
-        for kind in RELATIONS
+        for kind in ("relative", "rotary", "alibi", "structural")
     ]
     times = steps(options.rounds)
     base = next(iter(times.values()))

@@ -20,6 +20,7 @@ import torch
 from report import write_report
 from torch import Tensor
 
+from regard.attention.site import reading
 from regard.compare.trial import peak_megabytes
 
 D, H, WINDOW, BLOCK, RANK = 256, 4, 256, 64, 256
@@ -42,7 +43,7 @@ def kernel(kind: str, length: int) -> Call:
     from regard.config import AttentionConfig
 
     config = AttentionConfig(kind=kind, window=WINDOW, block=BLOCK, rank=RANK, max_length=max(length, RANK))
-    built = build_kernel(config, "encoder")
+    built = build_kernel(config, reading(0))
     built.fit(H, "encoder.0.self")
     return built
 
@@ -98,7 +99,7 @@ def layer(kind: str, length: int) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     from regard.layers import EncoderLayer
 
     config = AttentionConfig(kind=kind, window=WINDOW, block=BLOCK, rank=RANK, max_length=length)
-    heads = MultiHead(D, H, kernel=build_kernel(config, "encoder"))
+    heads = MultiHead(D, H, kernel=build_kernel(config, reading(0)))
     return EncoderLayer(heads, D, 4 * D, norm="pre", dropout=0.0), torch.randn(1, length, D)
 
 

@@ -1,7 +1,8 @@
 """Multi30k from two text files to a score: one plain `regard train`, then `regard evaluate`.
 
 Raw cased text, test_2016, beam search, sacreBLEU 13a. Nothing is chosen on the test set: it is read
-once, after training. Each run is kept as a line of `results/multi30k.jsonl`; the table is made of all.
+once, after training. Each run is kept as a line of `results/multi30k.jsonl`; the table is made of all of this
+kind of machine.
 
     python benchmarks/multi30k.py ../shared/data/multi30k --minutes 15 --out runs/multi30k-15
 """
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from report import RESULTS, commit, machine, write_report
+from report import RESULTS, commit, kind, machine, write_report
 
 RUNS = RESULTS / "multi30k.jsonl"
 PEERS = [
@@ -54,6 +55,7 @@ def train_and_score(options: argparse.Namespace) -> dict[str, Any]:
         "chrf": scores["test_2016_flickr"]["chrf"],
         "signature": scores["test_2016_flickr"]["signature"],
         "machine": machine(),
+        "kind": kind(),
         "commit": commit(),
     }
 
@@ -89,7 +91,8 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     with RUNS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(run) + "\n")
-    runs = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
+    every = [json.loads(line) for line in RUNS.read_text(encoding="utf-8").splitlines()]
+    runs = [each for each in every if each["kind"] == run["kind"]]
     header = ["who", "pair", "minutes, everything", "BLEU val", "BLEU test_2016"]
     note = f"Two threads, beam search, cased, raw text. sacreBLEU signature: `{run['signature']}`."
     write_report("multi30k", "Multi30k, from two text files to a score", header, table(runs), note)

@@ -1,24 +1,31 @@
-"""Writes one benchmark's table to `results/NAME.md` with the machine, versions, command and commit."""
+"""Writes one benchmark's table to `results/NAME.md` with the machine, versions, command and commit.
+
+A file has a section for each kind of machine (`regard/process/kind.py`). A run writes the section of its own
+kind and leaves the others as they are, byte for byte: a faster machine overwrites no slower one's figures.
+"""
 
 import datetime
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from regard.process.cores import count_cores
+from regard.process.cpu import processor
+from regard.process.kind import kind
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("torch", "tokenizers", "sacrebleu", "transformers")
 
 
 def machine() -> str:
-    """Processor, its vector units, cores and memory."""
+    """Processor, the cores that may be used, and torch's vector units."""
     import torch
 
-    info = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    names = [line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name")]
     units = torch.backends.cpu.get_cpu_capability()
-    return f"{names[0] if names else platform.processor()}, {len(names)} cores, {units}"
+    return f"{processor().name}, {count_cores().usable} cores, {units}"
 
 
 def versions() -> str:
@@ -47,9 +54,9 @@ def command() -> str:
 
 
 def write_report(name: str, title: str, header: list[str], rows: list[list[str]], note: str = "") -> Path:
-    """One Markdown file a benchmark; printed too."""
+    """One Markdown file a benchmark, in it a section a kind of machine; the section is printed too."""
     table = [header, ["---"] * len(header), *rows]
-    lines = [f"# {title}", "", *("| " + " | ".join(row) + " |" for row in table), ""]
+    lines = [*("| " + " | ".join(row) + " |" for row in table), ""]
     if note:
         lines += [note, ""]
     lines += [
@@ -61,6 +68,21 @@ def write_report(name: str, title: str, header: list[str], rows: list[list[str]]
     ]
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.md"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    print(path.read_text(encoding="utf-8"))
+    text = "\n".join(lines)
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    path.write_text(with_section(before, title, kind(), text), encoding="utf-8")
+    print(f"{path.name}, {kind()}\n\n{text}")
     return path
+
+
+def with_section(page: str, title: str, name: str, text: str) -> str:
+    """A page in which the section `name` holds `text`; the other sections stay as they are."""
+    assert not re.search(r"^##? ", text, re.MULTILINE), "a line of a note would begin a section"
+    parts = re.split(r"^(?=## )", page, flags=re.MULTILINE)[1:]
+    sections = {part.split("\n", 1)[0].removeprefix("## "): part for part in parts}
+    sections[name] = f"## {name}\n\n{text}"
+    last = list(sections)[-1]
+    for each, part in sections.items():  # a section that becomes the last but one ends in an empty line
+        if each != last and not part.endswith("\n\n"):
+            sections[each] = part + "\n"
+    return f"# {title}\n\n" + "".join(sections.values())

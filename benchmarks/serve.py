@@ -34,7 +34,7 @@ def offline(model: str, texts: list[str], mode: str) -> float:
     """Seconds of the engine alone, in a process of its own: all texts, or the median of one at a time."""
     code = (
         "import json, statistics, sys, time\n"
-        "from regard.engine.load import load\n"
+        "from regard.tasks.translation.load import load\n"
         "translator = load(sys.argv[1]); texts = json.load(sys.stdin)\n"
         "translator.translate(texts[:8])\n"
         "def took(some):\n"

@@ -34,7 +34,7 @@ def one(options: argparse.Namespace) -> None:
     """Lines a second of one way, after a warm-up; one JSON object."""
     import torch
 
-    from regard.engine.load import load
+    from regard.tasks.translation.load import load
 
     torch.set_num_threads(options.threads)
     translator = load(options.model, shortlist=options.one == "with")
@@ -65,8 +65,8 @@ def bleu(options: argparse.Namespace, beam: int, *extra: str) -> float:
 
 def widths(options: argparse.Namespace) -> tuple[float, int]:
     """Columns of the output layer: with the shortlist on average, and without."""
-    from regard.decoding.translator import load
     from regard.engine.shortlist import Shortlist
+    from regard.tasks.translation.translator import load
 
     tokenizer = load(options.model).tokenizer
     short = Shortlist.load(options.model, tokenizer)

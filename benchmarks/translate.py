@@ -96,7 +96,7 @@ def prepare(model: Path, work: Path) -> None:
 
 def regard_run(place: Path, way: str, beam: int, batch: int) -> Run:
     """Ours, as `regard.load` gives it."""
-    from regard.engine.load import load
+    from regard.tasks.translation.load import load
 
     torch.set_num_threads(THREADS)
     translator = load(place, precision=way.split()[1], engine="native")
@@ -287,7 +287,7 @@ def row_of(
 
 def agreement(arguments: argparse.Namespace, beam: int) -> str:
     """On how many sentences the engine in fp32 writes the tokens that its readable twin writes."""
-    from regard.engine.load import load
+    from regard.tasks.translation.load import load
 
     lines = read(arguments.data, Case("test", "small", "", beam, 32), arguments.sentences)
     fast, readable = (

@@ -1,8 +1,9 @@
-"""Dropout from random bytes: the same law as torch's, at a tenth of its cost on a CPU.
+"""Dropout by random bytes: the same law as torch's, at a tenth of its cost on a CPU.
 
-torch draws one Bernoulli number an element; here eight elements share one 64-bit draw and a
-threshold decides. The probability is rounded to 1/256 and the scale matches the rounded one, so
-the expectation is exact. The generator is torch's own, so a saved RNG state replays the masks.
+Where there are native loops, `regard/fused/dropout.py` does it. Without them torch would draw one
+Bernoulli number an element; here eight elements share one 64-bit draw and a threshold decides. The
+probability is rounded to 1/256 and the scale matches the rounded one, so the expectation is exact. The
+generator is torch's own either way, so a saved RNG state replays the masks.
 """
 
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from regard.fused import dropout as fused
 
 
 def draw(x: Tensor, cut: int, generator: torch.Generator | None = None) -> Tensor:
@@ -44,6 +47,8 @@ def dropout(x: Tensor, p: float, *, training: bool, residual: Tensor | None = No
     cut = round(p * 256)
     if not training or cut <= 0:
         return x if residual is None else residual + x
+    if fused.fits(x, residual):
+        return fused.dropout(x, p, residual=residual)
     if x.device.type != "cpu" or (residual is not None and residual.dtype != x.dtype):
         dropped = F.dropout(x, p)
         return dropped if residual is None else residual + dropped

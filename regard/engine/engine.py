@@ -19,10 +19,12 @@ from regard.attention.absolute import sinusoids
 from regard.attention.order import Positions
 from regard.decoding.search import Hypothesis, Rules
 from regard.engine import library
+from regard.engine.path import available
 from regard.engine.shortlist import Shortlist
 from regard.engine.weights import lay_out, unsupported
 from regard.errors import UsageError
 from regard.models.transformer import Transformer
+from regard.process.machine import cores
 
 PRECISIONS = ("auto", "int8", "bf16", "fp32")
 
@@ -38,7 +40,7 @@ class Engine:
         threads: int = 0,
         shortlist: Shortlist | None = None,
     ) -> None:
-        """`threads` 0: as many as torch uses. Later changes to the model's weights are not seen.
+        """`threads` 0: as many as torch uses and may run. Later changes to the model's weights are not seen.
 
         With a `shortlist`, a sentence is written with the tokens that it allows; the mass of the others
         is estimated.
@@ -49,7 +51,7 @@ class Engine:
         if reason is not None:
             raise UsageError(f"the native engine cannot run this model: {reason}")
         self.precision = "int8" if precision == "auto" else precision
-        self.threads = threads or torch.get_num_threads()
+        self.threads = threads or min(torch.get_num_threads(), cores())
         self._packed = library.Packed(lay_out(model), precision=self.precision)
         self._positions = model.embedding.positions
         self._places: Tensor | None = None  # (length, D), or (length, K) with rotary, as long as needed
@@ -65,12 +67,14 @@ class Engine:
         beam: int = 1,
         n_best: int = 1,
         batch_size: int = 32,
+        threads: int = 0,
         cancel: ctypes.c_int32 | None = None,
     ) -> list[list[Hypothesis]]:
         """The `n_best` outputs of each source, which closes with its end token; best first.
 
-        `batch_size` sentences are worked on at a time; it changes no result. Setting `cancel` to 1 from
-        another thread ends the call after the step under way, with empty lists.
+        Each thread works on `batch_size` sentences at a time, or all together on one; neither that nor
+        `threads` (0: those of the engine) changes a result. Setting `cancel` to 1 from another thread ends
+        the call after the step under way, with empty lists.
         """
         if not 1 <= n_best <= beam:
             raise UsageError(f"n_best ({n_best}) must be at least 1 and at most beam ({beam})")
@@ -82,7 +86,7 @@ class Engine:
             least=rules.least.tolist(),
             most=most,
             slots=batch_size,
-            threads=self.threads,
+            threads=threads or self.threads,
             beam=beam,
             n_best=n_best,
             penalty=rules.penalty,
@@ -117,4 +121,4 @@ class Engine:
 
 def refusal(model: object) -> str | None:
     """Why the engine cannot run this model here; None where it can."""
-    return library.available() or unsupported(model)
+    return available() or unsupported(model)

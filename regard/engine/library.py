@@ -1,19 +1,16 @@
-"""The native library behind ctypes: where it lies, how a call is laid out, a Python function a C function.
+"""The native library behind ctypes: how a call is laid out, a Python function a C function.
 
-It is built at installation where there is a C++ compiler (`setup.py`); `available` says why it is not there.
 ctypes lets go of the interpreter's lock during a call, so calls from several threads run side by side. Before
-this file: `weights.py`; after it: `engine.py`.
+this file: `weights.py` and `path.py`; after it: `engine.py`.
 """
 
 import ctypes
 import functools
-import importlib.util
-import os
 import threading
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
@@ -21,14 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.engine.path import PRECISIONS, compiled, path
 from regard.engine.shortlist import Shortlist
 from regard.engine.weights import SideShape, Weights
 from regard.errors import ModelError, RegardError
 
-VERSION = 7  # of the calls below; a library that was built from other sources is not used
-PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
-MODULE = "regard.engine._native"
-OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 DONE, BROKEN, CANCELLED = range(3)
 LONG = 512  # source tokens; fewer take a fraction of a second
 
@@ -103,36 +97,14 @@ class Output:
 
 @functools.cache
 def _library() -> Any:
-    """The loaded library, or the reason why there is none, as text."""
-    if os.environ.get(OFF):
-        return f"{OFF} is set"
-    spec = importlib.util.find_spec(MODULE)
-    if spec is None or spec.origin is None:
-        return "it was not built: no C++ compiler was found when Regard was installed"
-    try:
-        library = ctypes.CDLL(spec.origin)
-        if library.regard_version() != VERSION:
-            return "it was built from other sources; install Regard again"
-    except (OSError, AttributeError) as error:
-        return f"it cannot be loaded ({error}); install Regard again"
+    """The library with its calls laid out."""
+    library = compiled()
     library.regard_make.restype = c_void_p
-    library.regard_make.argtypes = [POINTER(_Shape), POINTER(_Tensor), c_int32]
+    library.regard_make.argtypes = [POINTER(_Shape), POINTER(_Tensor), c_int32, c_char_p]
     library.regard_free.argtypes = [c_void_p]
     library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
-    library.regard_kernels.restype = ctypes.c_char_p
     return library
-
-
-def available() -> str | None:
-    """Why the native library cannot be used; None where it can."""
-    found = _library()
-    return found if isinstance(found, str) else None
-
-
-def instructions() -> str:
-    """The kind of CPU that the inner loops were compiled for: avx2, portable."""
-    return str(_library().regard_kernels().decode())
 
 
 class Packed:
@@ -140,6 +112,7 @@ class Packed:
 
     def __init__(self, weights: Weights, *, precision: str) -> None:
         self._library = _library()
+        self.path = path()
         self._handle: int | None = None
         # The embeddings are read where they are, the rest is packed.
         self._alive = weights.tensors[-2:]
@@ -151,7 +124,7 @@ class Packed:
             if weight is not None:
                 place.weight, place.bias = weight.data_ptr(), None if bias is None else bias.data_ptr()
                 place.rows, place.columns = weight.shape[0], weight.shape[-1]
-        self._handle = self._library.regard_make(shape, tensors, len(tensors))
+        self._handle = self._library.regard_make(shape, tensors, len(tensors), self.path.encode())
         if not self._handle:
             raise RegardError("the native engine could not take the model: not enough memory")
 
@@ -278,4 +251,4 @@ def _side(side: SideShape) -> _Side:
     return _Side(**vars(side))
 
 
-__all__ = ["PRECISIONS", "Call", "Output", "Packed", "available", "instructions"]
+__all__ = ["PRECISIONS", "Call", "Output", "Packed"]

@@ -10,7 +10,6 @@ its columns. In the model folder: `shortlist.safetensors`. Before this file: the
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,9 @@ from torch import Tensor
 
 from regard.atomic import write_atomically
 from regard.attention.record import record
-from regard.data.batch import pad_sources
-from regard.errors import DataError, ModelError, UsageError
+from regard.data.inputs import pad_sources
+from regard.errors import DataError, ModelError, UsageError, shown
+from regard.foreign import loads
 from regard.models.transformer import Transformer
 from regard.text.normalise import SPACE_MARK
 from regard.text.tokenizer import Tokenizer
@@ -100,8 +100,9 @@ class Shortlist:
             raise ModelError(f"{folder} has no {FILE}; make one with regard shortlist -m {folder}")
         facts, tensors = _read(path)
         if facts.get("format") != _FORMAT or facts.get("tokenizer") != _checksum(tokenizer):
+            held = shown(facts.get("tokenizer", "missing"))[:12]
             raise ModelError(
-                f"{path} is of another vocabulary: its checksum is {facts.get('tokenizer', 'missing')[:12]}, "
+                f"{path} is of another vocabulary: its checksum is {held}, "
                 f"the tokenizer's is {_checksum(tokenizer)[:12]}; make it anew: regard shortlist -m {folder}"
             )
         starts, ids, always = tensors
@@ -140,13 +141,14 @@ def _count(model: Transformer, tokenizer: Tokenizer, pairs: Pairs, said: Said) -
     within = torch.tensor([not piece.startswith(SPACE_MARK) for piece in tokenizer.target_pieces])
     within[tokenizer.end_id] = False
     for batch in _batches(pairs):
-        src, src_mask = pad_sources([[*src, tokenizer.end_id] for src, _ in batch], pad_id=tokenizer.pad_id)
-        tgt, tgt_mask = pad_sources([[*tgt, tokenizer.end_id] for _, tgt in batch], pad_id=tokenizer.pad_id)
+        inputs = pad_sources([[*src, tokenizer.end_id] for src, _ in batch], pad_id=tokenizer.pad_id)
+        target = pad_sources([[*tgt, tokenizer.end_id] for _, tgt in batch], pad_id=tokenizer.pad_id)
+        src, tgt, tgt_mask = inputs.ids, target.ids, target.real
         begin = torch.full_like(tgt[:, :1], tokenizer.begin_id)
         with torch.inference_mode(), record() as tape:
-            model(src, src_mask, torch.cat([begin, tgt[:, :-1]], 1))
+            model(inputs, torch.cat([begin, tgt[:, :-1]], 1))
         # Heads rest on the end when they have nothing to look for.
-        resting = (src == tokenizer.end_id) | ~src_mask
+        resting = (src == tokenizer.end_id) | ~inputs.real
         for layer in layers:
             weights = tape[f"decoder.{layer}.cross"][0].mean(1)  # (B, T, S)
             weights = weights.masked_fill(resting[:, None], 0.0)
@@ -245,7 +247,7 @@ def _read(path: Path) -> tuple[dict[str, str], tuple[Ints, Ints, Ints]]:
     try:
         data = path.read_bytes()
         tensors = {name: tensor.numpy() for name, tensor in safetensors.torch.load(data).items()}
-        facts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+        facts = loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__") or {}
         starts, ids, always = (tensors[name] for name in ("starts", "ids", "always"))
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror}") from error

@@ -19,11 +19,11 @@ from regard.attention.kernel import Kernel
 from regard.attention.order import Positions
 from regard.attention.rotary import Rotary
 from regard.attention.score import Dot
-from regard.layers.feed_forward import ACTIVATIONS, FeedForward
+from regard.layers.feed_forward import FeedForward
 from regard.layers.residual import Residual, gain_and_bias
 from regard.models.transformer import Transformer
 
-LANES = 8  # floats of one vector
+PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
 ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
 
@@ -68,6 +68,13 @@ def unsupported(model: object) -> str | None:
         return f"it does not know {type(model.embedding.positions).__name__} positions"
     if type(model.source_positions) is not Positions:
         return "it reads no dependency trees"
+    layer: Any = model.decoder[0]
+    if layer.feed_forward.word not in ACTIVATION_NUMBERS:
+        return f"it does not know the activation {layer.feed_forward.word}"
+    if not isinstance(layer.around_attention.norm, nn.LayerNorm):
+        return "it does not know norms of root mean squares"
+    if layer.attention.out.bias is None:
+        return "it takes products with biases"
     for heads in (module for module in model.modules() if isinstance(module, MultiHead)):
         if type(heads.kernel) is not Kernel:
             return f"it does not know {type(heads.kernel).__name__} attention"
@@ -110,8 +117,7 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
 
 
 def _activation(layer: FeedForward) -> int:
-    name = next(name for name, function in ACTIVATIONS.items() if function is layer.activation)
-    return ACTIVATION_NUMBERS[name]
+    return ACTIVATION_NUMBERS[layer.word]
 
 
 def _side(layer: Any, layers: int, heads: MultiHead) -> SideShape:
@@ -123,7 +129,7 @@ def _side(layer: Any, layers: int, heads: MultiHead) -> SideShape:
 
 
 def _padded(width: int) -> int:
-    return -(-width // LANES) * LANES
+    return -(-width // PANEL) * PANEL
 
 
 def _tensors(model: Transformer) -> Iterator[Pair]:

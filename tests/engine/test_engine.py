@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from regard.config import Config, DecodeConfig, merge
-from regard.data.batch import pad_sources
+from regard.data.inputs import pad_sources
 from regard.decoding.beam import beam_search
 from regard.decoding.search import Hypothesis, Rules
-from regard.decoding.translator import load as load_readable
-from regard.engine import library
+from regard.engine import library, path
 from regard.engine.engine import Engine
 from regard.engine.weights import lay_out
 from regard.errors import ModelError, UsageError
 from regard.models import build
+from regard.tasks.translation.translator import load as load_readable
 from regard.text.tokenizer import OUR_SPECIALS
 
-pytestmark = pytest.mark.skipif(library.available() is not None, reason="the native library is not built")
+pytestmark = pytest.mark.skipif(path.available() is not None, reason="the native library is not built")
 
 VOCAB = 283
 SHAPES = {
@@ -80,7 +80,7 @@ def test_fp32_gives_what_the_readable_search_gives(shape: str, beam: int, penalt
     model, sources = transformer(SHAPES[shape]), sentences()
     rules = rules_for(model, sources, length_penalty=penalty, min_ratio=0.3)
     with torch.inference_mode():
-        wanted = beam_search(model, *pad_sources(sources), rules, beam=beam, n_best=beam)
+        wanted = beam_search(model, pad_sources(sources), rules, beam=beam, n_best=beam)
     same(Engine(model, precision="fp32").search(sources, rules, beam=beam, n_best=beam), wanted)
 
 

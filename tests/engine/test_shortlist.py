@@ -18,21 +18,21 @@ from regard.attention.record import record
 from regard.cli.main import run
 from regard.cli.shortlist import Options
 from regard.config import Config, DecodeConfig, merge
-from regard.data.batch import pad_sources
+from regard.data.inputs import Tokens, pad_sources
 from regard.decoding.beam import beam_search
 from regard.decoding.search import Rules
-from regard.decoding.translator import load as load_readable
-from regard.engine import library
+from regard.engine import path
 from regard.engine.engine import Engine
-from regard.engine.load import load
 from regard.engine.shortlist import BEST, FILE, FREQUENT, Shortlist, learn
 from regard.errors import DataError, ModelError, UsageError
 from regard.models import build
+from regard.tasks.translation.load import load
+from regard.tasks.translation.translator import load as load_readable
 from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
 
 VOCAB = 283
 END = OUR_SPECIALS.end
-native = pytest.mark.skipif(library.available() is not None, reason="the native library is not built")
+native = pytest.mark.skipif(path.available() is not None, reason="the native library is not built")
 
 
 def transformer(**overrides: object) -> Any:
@@ -81,8 +81,8 @@ class Masked:
         self.sample = [i for i in short.sample().tolist() if i not in allowed]
         self.left = VOCAB - len(allowed) - len(short.never)
 
-    def start(self, src: Tensor, src_mask: Tensor) -> Any:
-        return self.model.start(src, src_mask)
+    def start(self, inputs: Tokens) -> Any:
+        return self.model.start(inputs)
 
     def step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
         logits, state = self.model.step(ids, state)
@@ -107,7 +107,7 @@ def test_each_sentence_is_written_with_its_own_list_as_the_readable_search_does_
         with torch.inference_mode():
             (wanted,) = beam_search(
                 Masked(model, short, source),
-                *pad_sources([source]),
+                pad_sources([source]),
                 rules_for(model, [source]),
                 beam=beam,
                 n_best=beam,
@@ -172,7 +172,7 @@ def naive_counts(
     counts: dict[tuple[int, int], float] = defaultdict(float)
     for src, tgt in pairs:
         with torch.inference_mode(), record() as tape:
-            model(*pad_sources([[*src, END]]), torch.tensor([[OUR_SPECIALS.begin, *tgt]]))
+            model(pad_sources([[*src, END]]), torch.tensor([[OUR_SPECIALS.begin, *tgt]]))
         weights = tape[f"decoder.{layer}.cross"][0][0].mean(0)  # (T, S)
         row = [0.0] * len(src)
         for new, token in zip(weights.tolist(), [*tgt, END], strict=True):
@@ -327,7 +327,7 @@ def test_pairs_may_be_named(model: Path, letter_files: tuple[Path, Path], tmp_pa
 
 
 def test_without_the_library_it_is_left_aside_and_said(listed: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(library, "_library", lambda: "it was not built")
+    monkeypatch.setattr(path, "compiled", lambda: "it was not built")
     assert "without the shortlist: no native engine" in str(load(listed, shortlist=True).note)
     with pytest.raises(UsageError, match="means nothing to --engine readable"):
         load(listed, shortlist=True, engine="readable")

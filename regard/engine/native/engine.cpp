@@ -9,9 +9,11 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <thread>
 
 #include "search.h"
+#include "trial.h"
 
 namespace regard {
 namespace {
@@ -28,15 +30,16 @@ void stay_awake(Condition condition) {
     }
 }
 
-// Some teams of threads, their scratch memory and their slots. The calling thread is the first of them.
+// Some teams of threads, their scratch memory and their slots. The calling thread is the first of them. A call is over
+// when the first threads of all teams say so; others that lost their cores meanwhile find that out when they come.
 class Crew {
 public:
     Crew(const Model& model, int teams, int size) : teams(teams), size(size), born(getpid()) {
         for (int t = 0; t < teams; t++) {
-            teams_.push_back(std::make_unique<Team>(size));
+            desks_.push_back(std::make_unique<Desk>(size));
             searches.push_back(std::make_unique<Search>(model, size));
             for (int rank = 0; rank < size; rank++)
-                workers_.push_back(std::make_unique<Worker>(model, *teams_.back(), rank, nullptr));
+                workers_.push_back(std::make_unique<Worker>(model, *desks_.back(), rank));
         }
         for (int i = 1; i < teams * size; i++) threads_.emplace_back([this, i] { serve(i); });
     }
@@ -49,13 +52,16 @@ public:
         for (auto& thread : threads_) thread.join();
     }
 
+    // The number of the next call, for `Search::start`.
+    int next() const { return call_ % 100'000'000 + 1; }
+
     void run(const float* places, Queue& queue) {
-        for (auto& worker : workers_) worker->places = places;
+        for (auto& desk : desks_) desk->places = places;
         {
             std::lock_guard<std::mutex> lock(mutex_);
             queue_ = &queue;
-            busy_ = (int)threads_.size();
-            call_++;
+            busy_ = teams - 1;
+            call_ = next();
         }
         wake_.notify_all();
         work(0);
@@ -68,15 +74,17 @@ public:
     std::vector<std::unique_ptr<Search>> searches;
 
 private:
-    void work(int i) {
-        Barrier& barrier = teams_[(size_t)(i / size)]->barrier;
+    // The number of the call that ended.
+    int work(int i) {
+        auto team = (size_t)(i / size);
         try {
-            searches[(size_t)(i / size)]->run(*workers_[(size_t)i]);
+            return searches[team]->run(*workers_[(size_t)i]);
         } catch (const Stopped&) {
         } catch (...) {
             queue_->status = NO_MEMORY;
-            barrier.stop();
+            desks_[team]->team.stop();
         }
+        return call_;
     }
     void serve(int i) {
         for (int seen = 0;;) {
@@ -85,15 +93,17 @@ private:
                 std::unique_lock<std::mutex> lock(mutex_);
                 wake_.wait(lock, [&] { return leaving_ || call_ != seen; });
                 if (leaving_) return;
-                seen = call_;
             }
-            work(i);
+            int ended = work(i);
+            if (ended == seen) continue;  // the step of the call before: this one has not begun
+            seen = ended;
+            if (i % size != 0) continue;
             std::lock_guard<std::mutex> lock(mutex_);
             if (--busy_ == 0) done_.notify_one();
         }
     }
 
-    std::vector<std::unique_ptr<Team>> teams_;
+    std::vector<std::unique_ptr<Desk>> desks_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<std::thread> threads_;
     std::mutex mutex_;
@@ -105,7 +115,8 @@ private:
 
 class Engine {
 public:
-    Engine(const Shape& shape, const Tensor* tensors, int count) : model_(shape, tensors, count) {}
+    Engine(const Shape& shape, const Tensor* tensors, int count, const Kernels& path)
+        : model_(shape, tensors, count, path) {}
 
     void narrow(const Lists& lists) { model_.narrow(lists); }
 
@@ -121,11 +132,11 @@ public:
             auto end = std::find(always.begin(), always.end(), request.end);
             choice = {&model_.shortlist.common, always.data(), (int)always.size(), {}, (int)(end - always.begin())};
         }
-        // A sentence a team; where there are more threads than sentences, several of them share one.
+        // Each team has sentences of its own; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
         std::unique_ptr<Crew> crew = hire(teams, std::max(1, request.threads / teams));
-        int slots = std::max(1, std::min((request.slots + teams - 1) / teams, request.count));
-        for (auto& search : crew->searches) search->start(request, queue, choice, slots);
+        int slots = std::max(1, std::min(request.slots, (request.count + teams - 1) / teams));
+        for (auto& search : crew->searches) search->start(request, queue, choice, slots, crew->next());
         crew->run(request.places, queue);
         if (queue.status != NO_MEMORY) dismiss(std::move(crew));
         return queue.status;
@@ -159,13 +170,37 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 7; }
+EXPORT int32_t regard_version() { return 9; }
 
-EXPORT const char* regard_kernels() { return regard::kernels().name; }
+// The names of all paths that were compiled in, the best first, with commas between them.
+EXPORT const char* regard_paths() {
+    static const std::string names = [] {
+        std::string all;
+        for (const regard::Path& path : regard::paths()) all += (all.empty() ? "" : ",") + std::string(path.kernels->name);
+        return all;
+    }();
+    return names.c_str();
+}
 
-EXPORT void* regard_make(const regard::Shape* shape, const regard::Tensor* tensors, int32_t count) {
+// Whether the processor says that it has a path's instructions.
+EXPORT int32_t regard_offers(const char* name) { return regard::find_path(name) != nullptr ? 1 : 0; }
+
+// Runs one path on small cases: see `Trial`. On a machine that promises more than it does this ends the process, so it is
+// called in a process that may die.
+EXPORT int32_t regard_try(const char* name) { return regard::try_path(name); }
+
+// What a path does differently from plain loops at these sizes: empty where nothing.
+EXPORT const char* regard_fault(const char* name, int32_t m, int32_t n, int32_t k) {
+    static thread_local std::string found;
+    const regard::Kernels* path = regard::find_path(name);
+    found = path == nullptr ? "it is not offered here" : regard::fault(*path, {m, n, k});
+    return found.c_str();
+}
+
+EXPORT void* regard_make(const regard::Shape* shape, const regard::Tensor* tensors, int32_t count, const char* path) {
     try {
-        return new regard::Engine(*shape, tensors, count);
+        const regard::Kernels* kernels = regard::find_path(path);
+        return kernels == nullptr ? nullptr : new regard::Engine(*shape, tensors, count, *kernels);
     } catch (...) {
         return nullptr;
     }

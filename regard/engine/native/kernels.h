@@ -1,5 +1,6 @@
-// What the inner loops offer to the model: one table of functions a kind of CPU, chosen when the library is loaded.
-// After this file: kernels.inc (how they are computed), model.h (where they are called).
+// What the inner loops offer to the model: one table of functions a path, which is a kind of CPU. After this file:
+// products.inc and kernels.inc (how they are computed, written once), avx2.cpp and its like (what a path adds), kernels.cpp
+// (the list of paths), model.h (where they are called).
 #pragma once
 
 #include <cstddef>
@@ -9,14 +10,17 @@
 #include <utility>
 #include <vector>
 
+// AVX-VNNI and AMX are known from GCC 11 on.
+#if defined(__clang__) || __GNUC__ >= 11
+#define REGARD_NEW_COMPILER 1
+#endif
+
 namespace regard {
 
-constexpr int PANEL = 16;   // columns of a matrix that are stored and computed together
-constexpr int LANES = 8;    // floats of one vector; head widths are padded to it
+constexpr int PANEL = 16;  // columns of a matrix that are stored and computed together; head widths are padded to it
+constexpr int STRIDE = 16;  // of k that one call of a path's inner instructions sums
 
-// Bytes are not used whole: eight products of 127 and 32 are the most that 16 bits can sum, and summing eight before
-// widening is what makes int8 fast on a CPU without dot products of bytes.
-constexpr int WEIGHT_LIMIT = 32, ROW_LIMIT = 63, ROW_OFFSET = 64;
+struct Kernels;
 
 // Memory that only grows, aligned to cache lines; what is new in it is zero.
 template <class T>
@@ -56,10 +60,10 @@ private:
 
 enum Precision { FP32 = 0, INT8 = 1, BF16 = 2 };  // the numbers of regard/engine/library.py
 
-// y = x Wᵀ + b with W (n, k), packed once: panels of 16 columns, in each of them k after k.
-// fp32 and bf16: [panel][k][16]. int8: [panel][k / 4][16][4], and a factor a column that makes it W again.
+// y = x Wᵀ + b with W (n, k), packed once: panels of 16 columns, in each of them k after k. fp32 and bf16:
+// [panel][k][16]. int8: [panel][k / depth][16][depth] with the path's depth, and a factor a column that makes it W again.
 struct Matrix {
-    int n = 0, k = 0, panels = 0;
+    int n = 0, k = 0, panels = 0, depth = 4;
     Precision precision = FP32;
     Buffer<float> floats;
     Buffer<uint16_t> halves;  // bf16: the upper halves of floats
@@ -69,22 +73,26 @@ struct Matrix {
     Buffer<int32_t> start;  // int8: (panels * 16), what takes the left side's offset out of a sum
     Buffer<float> bias;     // (panels * 16), zeros where there is none
 
-    void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted);
+    void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted, const Kernels& path);
     void flatten();                                    // before columns are taken from it
     void shape_like(const Matrix& from, int columns);  // room for so many columns of another
     void take(const Matrix& from, const int32_t* chosen, int from_panel, int to_panel);  // in that order
     int width() const { return panels * PANEL; }
     size_t at_byte(int column, int place) const;  // where an int8 weight lies
-    int quads() const { return (k + 15) / 16 * 4; }  // fours of k, a multiple of four of them
+    int depths() const { return padded() / depth; }
+    int padded() const { return (k + STRIDE - 1) / STRIDE * STRIDE; }  // k in bytes; what is more is zero
 };
 
-// The left side of a product: m rows of k floats, or of bytes 64 + y with x = scale · y, one scale a row.
+// The left side of a product: m rows of k floats, or of bytes offset + y with x = scale · y, one scale a row. Rows of
+// bytes may be read up to the next multiple of 16.
 struct Rows {
     const float* floats = nullptr;
     const uint8_t* bytes = nullptr;
     const float* scale = nullptr;
     int m = 0, stride = 0;
 };
+
+uint16_t halved(float value);  // the nearest number of 16 bits, of two the even one
 
 enum Activation { LINEAR = 0, RELU = 1, GELU = 2, SILU = 3 };
 
@@ -118,24 +126,39 @@ struct TopK {
     void offer(float value, int32_t id);
 };
 
-// Keys and values of one head for one query: place i lies at k + offsets[i], v + offsets[i].
+// Keys and values of one head for one query, as floats or, where weights are bytes, as their upper halves (bf16): what is
+// read again for every token is half as long. Place i lies at k + offsets[i], v + offsets[i].
+template <class T>
 struct Seen {
-    const float *k, *v;
+    const T *k, *v;
     const int32_t* offsets;
     int count;
 };
 
+// One path. Integers are exact, and a row's sums of floats have one order, so that neighbours change no bit of it.
 struct Kernels {
     const char* name;
+    int weight_limit, row_limit;  // int8: the largest weight, the largest number of a row
+    int row_offset;               // what a row's bytes are more than its numbers; the sum's start takes it out again
+    int depth;                    // of k that lie together in a byte matrix
     void (*product)(const Matrix&, const Rows&, int from_panel, int to_panel, const Target&);
     void (*normalise)(const float* x, const float* gain, const float* shift, float eps, int n, float* y);
     void (*quantise)(const float* x, int n, uint8_t* y, float* scale);
-    void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
+    void (*attend)(const float* q, const Seen<float>&, int width, float scale, float* scores, float* out);
+    void (*attend_halves)(const float* q, const Seen<uint16_t>&, int width, float scale, float* scores, float* out);
+    void (*halve)(const float* x, int n, uint16_t* y);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);
     void (*embed)(const float* row, const float* place, float scale, int n, float* y);
 };
 
-const Kernels& kernels();  // the best that this CPU runs; REGARD_PLAIN in the environment: the portable ones
+// What was compiled in, the best first. A path that is not `advertised` must not be called; one that is may still be
+// refused by a machine that promises more than it does, which only trying shows.
+struct Path {
+    const Kernels* kernels;
+    bool advertised;
+};
+const std::vector<Path>& paths();
+const Kernels* find_path(const char* name);  // null: not compiled in, or not advertised
 
 }  // namespace regard

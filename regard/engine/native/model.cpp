@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 namespace regard {
 
@@ -15,6 +14,7 @@ struct Reader {
     const Tensor* next;
     const Tensor* end;
     Precision precision;
+    const Kernels& path;
 
     const Tensor& take() {
         if (next == end) throw std::invalid_argument("too few tensors");
@@ -28,7 +28,7 @@ struct Reader {
     }
     void read(Matrix& matrix) {
         const Tensor& t = take();
-        matrix.pack(t.weight, t.bias, t.rows, t.columns, precision);
+        matrix.pack(t.weight, t.bias, t.rows, t.columns, precision, path);
     }
     void read(FeedForward& layer) {
         read(layer.norm);
@@ -39,9 +39,9 @@ struct Reader {
 
 }  // namespace
 
-Model::Model(const Shape& given, const Tensor* tensors, int count)
-    : shape(given), encoder((size_t)given.encoder.layers), decoder((size_t)given.decoder.layers) {
-    Reader reader{tensors, tensors + count, (Precision)given.precision};
+Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels& path)
+    : shape(given), kernels(path), encoder((size_t)given.encoder.layers), decoder((size_t)given.decoder.layers) {
+    Reader reader{tensors, tensors + count, (Precision)given.precision, path};
     for (auto& layer : encoder) {
         reader.read(layer.norm);
         reader.read(layer.qkv);
@@ -82,78 +82,94 @@ void Model::narrow(const Lists& lists) {
     own.common.take(output, lists.always, 0, own.common.panels);
 }
 
-void Barrier::wait() {
-    if (size_ == 1) return;
-    unsigned round = round_.load(std::memory_order_acquire);
-    if (waiting_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
-        waiting_.store(0, std::memory_order_relaxed);
-        round_.store(round + 1, std::memory_order_release);
-        return;
-    }
-    for (int spins = 0; round_.load(std::memory_order_acquire) == round; spins++) {
-        if (broken_) throw Stopped();
-        if (spins > 4000) std::this_thread::yield();  // somebody else needs the core
-        else relax();
-    }
-    if (broken_) throw Stopped();
+void Worker::make_room(int tokens, int rows) {
+    auto fit = [&](const Side& side, const Matrix& qkv, const Matrix& inner, size_t count) {
+        for (Buffer<float>& x : desk_.x) x.fit(count * (size_t)model_.x_stride());
+        desk_.projected.fit(count * (size_t)qkv.width());
+        desk_.heads.fit(count * (size_t)(side.heads * side.width));
+        desk_.hidden.fit(count * (size_t)inner.width());
+    };
+    const EncoderLayer& first = model_.encoder[0];
+    const DecoderLayer& other = model_.decoder[0];
+    fit(model_.shape.encoder, first.qkv, first.feed_forward.inner, (size_t)tokens);
+    fit(model_.shape.decoder, other.qkv, other.feed_forward.inner, (size_t)rows);
 }
 
-// Every thread of a team makes the whole input for itself: cheaper than waiting for parts of it.
-Worker::Input Worker::prepare(const float* x, int m, int n, int stride, const Norm* norm) {
-    const float* floats = x;
-    if (norm != nullptr) {
-        float* y = normed_.fit((size_t)m * stride);
-        for (int i = 0; i < m; i++)
-            k_.normalise(x + (size_t)i * stride, norm->gain.data(), norm->shift.data(), model_.shape.eps, n,
-                         y + (size_t)i * stride);
-        floats = y;
-    }
+// norm(x), or x where there is no norm. Every thread makes all of it for itself: cheaper than waiting for parts of it.
+const float* Worker::normed(const Norm& norm, int m) {
+    if (norm.gain.empty()) return x();
+    const int stride = model_.x_stride();
+    float* y = normed_.fit((size_t)m * stride);
+    if (normed_for_ == sublayer_) return y;
+    for (int i = 0; i < m; i++)
+        k_.normalise(x() + (size_t)i * stride, norm.gain.data(), norm.shift.data(), model_.shape.eps, model_.shape.d_model,
+                     y + (size_t)i * stride);
+    normed_for_ = sublayer_;
+    return y;
+}
+
+// The left side of a product; a thread that takes two parts of a piece of work makes it once.
+Rows Worker::prepare(const float* floats, int m, int n, int stride) {
+    if (prepared_at_ == turn) return prepared_;
     Rows rows{floats, nullptr, nullptr, m, stride};
     if (model_.shape.precision == INT8) {
-        int padded = (n + LANES - 1) / LANES * LANES;
+        int padded = (n + PANEL - 1) / PANEL * PANEL;
         uint8_t* bytes = bytes_.fit((size_t)m * stride);
         float* scale = scale_.fit((size_t)m);
         for (int i = 0; i < m; i++)
             k_.quantise(floats + (size_t)i * stride, padded, bytes + (size_t)i * stride, scale + i);
         rows.bytes = bytes, rows.scale = scale;
     }
-    return {rows, floats};
+    prepared_ = rows, prepared_at_ = turn;
+    return rows;
 }
 
 // The input of a sub-layer. Norm first: x + f(norm(x)). Norm last: norm(x) + f(norm(x)), with the norm of the
 // sub-layer before, so that both are one function; weights.py lays the norms out.
-Worker::Input Worker::enter(const Norm& norm, int m) {
-    const float* x = team_.x.get();
-    Input input = prepare(x, m, model_.shape.d_model, model_.x_stride(), norm.gain.empty() ? nullptr : &norm);
-    if (!model_.shape.post_norm) input.residual = x;
-    return input;
+Rows Worker::enter(const Norm& norm, int m) {
+    return prepare(normed(norm, m), m, model_.shape.d_model, model_.x_stride());
 }
 
-void Worker::multiply(const Matrix& w, const Rows& x, float* c, Activation activation, const float* residual) {
+void Worker::multiply(const Matrix& w, const Rows& x, int part, float* c, Activation activation, const float* residual) {
     Target target{c, w.width(), 0, activation, residual, residual != nullptr ? model_.x_stride() : 0};
-    k_.product(w, x, from(w.panels), to(w.panels), target);
+    k_.product(w, x, from(w.panels, part), to(w.panels, part), target);
 }
 
-void Worker::feed_forward(const FeedForward& layer, int m) {
-    Input input = enter(layer.norm, m);
-    float* hidden = team_.hidden.get();
-    multiply(layer.inner, input.rows, hidden, (Activation)model_.shape.activation);
-    wait();
-    Input between = prepare(hidden, m, layer.outer.k, layer.inner.width(), nullptr);
-    multiply(layer.outer, between.rows, team_.x.get(), LINEAR, input.residual);
-    wait();
+// A sub-layer's first product: of the rows, normed, to `c`.
+template <class Count>
+void Worker::begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation) {
+    sublayer_++;
+    share([&](int part) { multiply(w, enter(norm, count()), part, c.get(), activation); });
+}
+
+// Its last one: of what stands in `from`, added to the rows; it goes to the other side, since others may still read this one.
+template <class Count>
+void Worker::end(const Norm& norm, const Matrix& w, const Buffer<float>& from, int stride, const Count& count) {
+    share([&](int part) {
+        int m = count();
+        const float* residual = model_.shape.post_norm ? normed(norm, m) : x();
+        multiply(w, prepare(from.get(), m, w.k, stride), part, desk_.x[1 - side_].get(), LINEAR, residual);
+    });
+    side_ = 1 - side_;
+}
+
+template <class Count>
+void Worker::feed_forward(const FeedForward& layer, const Count& count) {
+    begin(layer.norm, layer.inner, desk_.hidden, count, (Activation)model_.shape.activation);
+    end(layer.norm, layer.outer, desk_.hidden, layer.inner.width(), count);
 }
 
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {
     int d = model_.shape.d_model;
-    const float* place = places != nullptr && model_.shape.planes == 0 ? places + (size_t)position * d : nullptr;
-    k_.embed(table + (size_t)id * d, place, scale, d, team_.x.get() + (size_t)row * model_.x_stride());
+    const float* places = model_.shape.planes == 0 ? desk_.places : nullptr;
+    const float* place = places != nullptr ? places + (size_t)position * d : nullptr;
+    k_.embed(table + (size_t)id * d, place, scale, d, desk_.x[side_].get() + (size_t)row * model_.x_stride());
 }
 
 // Rotary positions: the two halves of a query or key are the coordinates of points, turned by their place's angles.
-void Worker::turn(float* head, int position) const {
+void Worker::turn_head(float* head, int position) const {
     int planes = model_.shape.planes;
-    const float *sine = places + (size_t)position * 2 * planes, *cosine = sine + planes;
+    const float *sine = desk_.places + (size_t)position * 2 * planes, *cosine = sine + planes;
     for (int i = 0; i < planes; i++) {
         float left = head[i], right = head[planes + i];
         head[i] = left * cosine[i] - right * sine[i];
@@ -170,155 +186,176 @@ const int32_t* Worker::ramp(int stride, int count) {
     return ramp_.data();
 }
 
-void Worker::encoder_attention(const std::vector<Source>& sources, int stride) {
+void Worker::encoder_attention(const std::vector<Source>& sources, int stride, int part) {
     const Side& side = model_.shape.encoder;
     int group = side.heads / side.kv_heads, items = (int)sources.size() * side.kv_heads;
-    float* projected = team_.projected.get();
     int heads_width = side.heads * side.width, keys = side.kv_heads * side.width, first = 0;
     for (int item = 0; item < items; item++) {
         const Source& source = sources[(size_t)(item / side.kv_heads)];
         int head = item % side.kv_heads;
-        if (item >= from(items) && item < to(items)) {
-            float* base = projected + (size_t)first * stride;
+        if (item >= from(items, part) && item < to(items, part)) {
+            float* base = desk_.projected.get() + (size_t)first * stride;
             float* k = base + heads_width + head * side.width;
             for (int i = 0; model_.shape.planes > 0 && i < source.length; i++) {
-                turn(k + (size_t)i * stride, i);
+                turn_head(k + (size_t)i * stride, i);
                 for (int h = head * group; h < (head + 1) * group; h++)
-                    turn(base + (size_t)i * stride + h * side.width, i);
+                    turn_head(base + (size_t)i * stride + h * side.width, i);
             }
-            Seen seen{k, k + keys, ramp(stride, source.length), source.length};
+            Seen<float> seen{k, k + keys, ramp(stride, source.length), source.length};
             for (int i = 0; i < source.length; i++)
                 for (int h = head * group; h < (head + 1) * group; h++)
                     k_.attend(base + (size_t)i * stride + h * side.width, seen, side.width, side.score_scale,
                               room(source.length),
-                              team_.heads.get() + (size_t)(first + i) * heads_width + h * side.width);
+                              desk_.heads.get() + (size_t)(first + i) * heads_width + h * side.width);
         }
         if (head == side.kv_heads - 1) first += source.length;
     }
 }
 
+// Keys and values that the decoder makes of the encoder's output, a few columns of all sources at a time; each head's lie
+// together in the sentence's memory, as they will be read.
+void Worker::remember(const std::vector<Source>& sources, const Rows& rows, int part) {
+    const Side& side = model_.shape.decoder;
+    const int keys = side.kv_heads * side.width, slice = 4, stride = slice * PANEL;
+    float* scratch = logits_.fit((size_t)rows.m * stride);
+    for (int first = from(model_.memory.panels, part), end = to(model_.memory.panels, part); first < end; first += slice) {
+        int last = std::min(end, first + slice);
+        k_.product(model_.memory, rows, first, last, {scratch, stride, first});
+        const float* place = scratch;
+        for (const Source& source : sources)
+            for (int i = 0; i < source.length; i++, place += stride)
+                for (int panel = first; panel < last; panel++) {
+                    int column = panel * PANEL, layer = column / (2 * keys), rest = column % (2 * keys);
+                    int head = rest % keys / side.width, value = rest / keys;
+                    size_t line = ((size_t)(layer * side.kv_heads + head) * 2 + value) * source.length + i;
+                    keep(place + (panel - first) * PANEL, PANEL, source.memory, line * side.width + rest % side.width);
+                }
+    }
+}
+
+// Numbers go to memory that holds floats or halves.
+void Worker::keep(const float* numbers, int count, uint8_t* memory, size_t at) const {
+    if (model_.halves()) k_.halve(numbers, count, (uint16_t*)memory + at);
+    else std::memcpy((float*)memory + at, numbers, (size_t)count * sizeof(float));
+}
+
 void Worker::encode(const std::vector<Source>& sources) {
-    int tokens = 0;
-    for (const Source& source : sources) tokens += source.length;
-    if (rank_ == 0) {
-        const Side& side = model_.shape.encoder;
-        team_.x.fit((size_t)tokens * model_.x_stride());
-        team_.projected.fit((size_t)tokens * model_.encoder[0].qkv.width());
-        team_.heads.fit((size_t)tokens * side.heads * side.width);
-        team_.hidden.fit((size_t)tokens * model_.encoder[0].feed_forward.inner.width());
-    }
-    wait();
-    int row = 0;
-    for (const Source& source : sources)
-        for (int i = 0; i < source.length; i++, row++)
-            if (row >= from(tokens) && row < to(tokens))
-                embed(row, model_.source_embedding, model_.shape.source_scale, source.ids[i], i);
-    wait();
+    auto count = [&] {
+        int tokens = 0;
+        for (const Source& source : sources) tokens += source.length;
+        return tokens;
+    };
+    side_ = 0;
+    share([&](int part) {
+        int row = 0, begin = from(count(), part), end = to(count(), part);
+        for (const Source& source : sources)
+            for (int i = 0; i < source.length; i++, row++)
+                if (row >= begin && row < end)
+                    embed(row, model_.source_embedding, model_.shape.source_scale, source.ids[i], i);
+    });
     for (const EncoderLayer& layer : model_.encoder) {
-        Input input = enter(layer.norm, tokens);
-        multiply(layer.qkv, input.rows, team_.projected.get());
-        wait();
-        encoder_attention(sources, layer.qkv.width());
-        wait();
-        Rows heads = prepare(team_.heads.get(), tokens, layer.out.k, layer.out.k, nullptr).rows;
-        multiply(layer.out, heads, team_.x.get(), LINEAR, input.residual);
-        wait();
-        feed_forward(layer.feed_forward, tokens);
+        begin(layer.norm, layer.qkv, desk_.projected, count);
+        share([&](int part) { encoder_attention(sources, layer.qkv.width(), part); });
+        end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
+        feed_forward(layer.feed_forward, count);
     }
-    Rows out = enter(model_.encoder_norm, tokens).rows;
-    for (const Source& source : sources) {
-        Rows part = out;
-        part.m = source.length;
-        multiply(model_.memory, part, source.memory);
-        out.floats += (size_t)source.length * out.stride;
-        if (out.bytes != nullptr) out.bytes += (size_t)source.length * out.stride, out.scale += source.length;
+    sublayer_++;
+    share([&](int part) { remember(sources, enter(model_.encoder_norm, count()), part); });
+}
+
+// Rows of one sentence stand together; they are taken head by head, so that what they share is read once.
+template <class Work>
+void Worker::by_head(const std::vector<Row>& rows, int part, const Work& work) {
+    int heads = model_.shape.decoder.kv_heads, m = (int)rows.size(), item = 0;
+    const int begin = from(m * heads, part), end = to(m * heads, part);
+    for (int first = 0, last = 0; first < m; first = last) {
+        while (last < m && rows[(size_t)last].memory == rows[(size_t)first].memory) last++;
+        for (int head = 0; head < heads; head++)
+            for (int r = first; r < last; r++, item++)
+                if (item >= begin && item < end) work(r, head);
     }
-    wait();
+}
+
+template <class T>
+void Worker::look(const float* q, const Seen<T>& seen, int row, int head) {
+    const Side& side = model_.shape.decoder;
+    int group = side.heads / side.kv_heads;
+    float* out = desk_.heads.get() + (size_t)row * side.heads * side.width;
+    for (int h = head * group; h < (head + 1) * group; h++) {
+        if constexpr (sizeof(T) == sizeof(float))
+            k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
+        else
+            k_.attend_halves(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
+    }
 }
 
 // A row's new key and value go to their place in the cache, then its query looks at all of its own past.
-void Worker::self_attention(const std::vector<Row>& rows, int layer, int stride) {
+template <class T>
+void Worker::self_attention(const std::vector<Row>& rows, int layer, int part) {
     const Side& side = model_.shape.decoder;
-    int group = side.heads / side.kv_heads, items = (int)rows.size() * side.kv_heads;
-    int heads_width = side.heads * side.width, keys = side.kv_heads * side.width;
-    for (int item = from(items); item < to(items); item++) {
-        int r = item / side.kv_heads, head = item % side.kv_heads;
+    int group = side.heads / side.kv_heads, heads_width = side.heads * side.width, keys = side.kv_heads * side.width;
+    int stride = model_.decoder[(size_t)layer].qkv.width();
+    by_head(rows, part, [&](int r, int head) {
         const Row& row = rows[(size_t)r];
-        float* q = team_.projected.get() + (size_t)r * stride;
-        float* k = row.cache[layer] + head * side.width;
+        float* q = desk_.projected.get() + (size_t)r * stride;
         float* fresh = q + heads_width + head * side.width;
         if (model_.shape.planes > 0) {
-            turn(fresh, row.position);
-            for (int h = head * group; h < (head + 1) * group; h++) turn(q + h * side.width, row.position);
+            turn_head(fresh, row.position);
+            for (int h = head * group; h < (head + 1) * group; h++) turn_head(q + h * side.width, row.position);
         }
-        std::memcpy(k + row.offsets[row.position], fresh, (size_t)side.width * sizeof(float));
-        std::memcpy(k + keys + row.offsets[row.position], fresh + keys, (size_t)side.width * sizeof(float));
-        Seen seen{k, k + keys, row.offsets, row.position + 1};
-        for (int h = head * group; h < (head + 1) * group; h++)
-            k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count),
-                      team_.heads.get() + (size_t)r * heads_width + h * side.width);
-    }
+        size_t at = (size_t)head * row.room + (size_t)row.offsets[row.position];
+        keep(fresh, side.width, row.cache[layer], at);
+        keep(fresh + keys, side.width, row.cache[layer], at + (size_t)side.width);
+        const T* k = (const T*)row.cache[layer] + (size_t)head * row.room;
+        look<T>(q, {k, k + side.width, row.offsets, row.position + 1}, r, head);
+    });
 }
 
-void Worker::cross_attention(const std::vector<Row>& rows, int layer) {
+template <class T>
+void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) {
     const Side& side = model_.shape.decoder;
-    int group = side.heads / side.kv_heads, items = (int)rows.size() * side.kv_heads;
-    int heads_width = side.heads * side.width, keys = side.kv_heads * side.width;
     int stride = model_.decoder[(size_t)layer].cross_query.width();
-    for (int item = from(items); item < to(items); item++) {
-        int r = item / side.kv_heads, head = item % side.kv_heads;
+    by_head(rows, part, [&](int r, int head) {
         const Row& row = rows[(size_t)r];
-        const float* q = team_.projected.get() + (size_t)r * stride;
-        const float* k = row.memory + (size_t)layer * 2 * keys + head * side.width;
-        Seen seen{k, k + keys, ramp(model_.memory.width(), row.length), row.length};
-        for (int h = head * group; h < (head + 1) * group; h++)
-            k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count),
-                      team_.heads.get() + (size_t)r * heads_width + h * side.width);
-    }
+        size_t size = (size_t)row.length * side.width;
+        const T* k = (const T*)row.memory + (size_t)(layer * side.kv_heads + head) * 2 * size;
+        const float* q = desk_.projected.get() + (size_t)r * stride;
+        look<T>(q, {k, k + size, ramp(side.width, row.length), row.length}, r, head);
+    });
 }
 
-void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<TopK>& tops, Mass* masses,
-                  int stride) {
-    int m = (int)rows.size();
-    if (rank_ == 0) {
-        const Side& side = model_.shape.decoder;
-        team_.x.fit((size_t)m * model_.x_stride());
-        team_.projected.fit((size_t)m * model_.decoder[0].qkv.width());
-        team_.heads.fit((size_t)m * side.heads * side.width);
-        team_.hidden.fit((size_t)m * model_.decoder[0].feed_forward.inner.width());
-    }
-    wait();
-    for (int r = from(m); r < to(m); r++)
-        embed(r, model_.target_embedding, model_.shape.target_scale, rows[(size_t)r].id, rows[(size_t)r].position);
-    wait();
+void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+                  std::vector<Mass>& masses, const int& stride) {
+    auto count = [&] { return (int)rows.size(); };
+    side_ = 0;
+    share([&](int part) {
+        for (int r = from(count(), part); r < to(count(), part); r++)
+            embed(r, model_.target_embedding, model_.shape.target_scale, rows[(size_t)r].id, rows[(size_t)r].position);
+    });
     for (int i = 0; i < (int)model_.decoder.size(); i++) {
         const DecoderLayer& layer = model_.decoder[(size_t)i];
-        Input input = enter(layer.norm, m);
-        multiply(layer.qkv, input.rows, team_.projected.get());
-        wait();
-        self_attention(rows, i, layer.qkv.width());
-        wait();
-        Rows heads = prepare(team_.heads.get(), m, layer.out.k, layer.out.k, nullptr).rows;
-        multiply(layer.out, heads, team_.x.get(), LINEAR, input.residual);
-        wait();
-        input = enter(layer.cross_norm, m);
-        multiply(layer.cross_query, input.rows, team_.projected.get());
-        wait();
-        cross_attention(rows, i);
-        wait();
-        heads = prepare(team_.heads.get(), m, layer.cross_out.k, layer.cross_out.k, nullptr).rows;
-        multiply(layer.cross_out, heads, team_.x.get(), LINEAR, input.residual);
-        wait();
-        feed_forward(layer.feed_forward, m);
+        begin(layer.norm, layer.qkv, desk_.projected, count);
+        share([&](int part) {
+            model_.halves() ? self_attention<uint16_t>(rows, i, part) : self_attention<float>(rows, i, part);
+        });
+        end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
+        begin(layer.cross_norm, layer.cross_query, desk_.projected, count);
+        share([&](int part) {
+            model_.halves() ? cross_attention<uint16_t>(rows, i, part) : cross_attention<float>(rows, i, part);
+        });
+        end(layer.cross_norm, layer.cross_out, desk_.heads, layer.cross_out.k, count);
+        feed_forward(layer.feed_forward, count);
     }
-    Rows hidden = enter(model_.decoder_norm, m).rows;
-    for (const Group& group : groups) write(hidden, group, rows, tops, masses, stride);
-    wait();
+    sublayer_++;
+    share([&](int part) {
+        Rows hidden = enter(model_.decoder_norm, count());
+        for (const Group& group : groups) write(hidden, group, rows, tops[(size_t)part], masses.data(), stride, part);
+    });
 }
 
 // The output layer, chunk by chunk while the logits are still in the cache: log Σ exp over all, the best of the allowed.
 void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops,
-                   Mass* masses, int stride) {
+                   Mass* masses, int stride, int part) {
     const Choice& choice = *group.choice;
     const Matrix& w = *choice.output;
     Rows own = hidden;
@@ -327,7 +364,7 @@ void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row
     if (own.bytes != nullptr) own.bytes += (size_t)group.first * own.stride, own.scale += group.first;
     int chunks = choice.chunks(), panels = choice.chunk(), width = panels * PANEL;
     float* logits = logits_.fit((size_t)own.m * width);
-    for (int chunk = from(chunks); chunk < to(chunks); chunk++) {
+    for (int chunk = from(chunks, part); chunk < to(chunks, part); chunk++) {
         int first = chunk * panels, column = first * PANEL;
         k_.product(w, own, first, std::min(w.panels, first + panels), {logits, width, first});
         int count = std::min(w.n - column, width), allowed = std::min(count, choice.limit - column);

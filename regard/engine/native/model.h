@@ -1,14 +1,12 @@
 // The Transformer in packed weights, and the threads that run it together. Every thread of a team runs the same
-// function; a product is split by columns, attention by row and head, and a barrier stands where one reads what
-// another wrote. A team of one never waits. Before this file: kernels.h; after it: search.h.
+// function; a product is split by columns, attention by row and head, and a piece of work ends where one reads what
+// another wrote. A team of one never waits. Before this file: kernels.h, team.h; after it: search.h.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <stdexcept>
 #include <vector>
 
 #include "kernels.h"
+#include "team.h"
 
 namespace regard {
 
@@ -76,6 +74,7 @@ struct Shortlist {
 
 struct Model {
     Shape shape;
+    const Kernels& kernels;  // of the path
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
@@ -84,59 +83,38 @@ struct Model {
     Shortlist shortlist;
     const float *source_embedding, *target_embedding;  // kept alive by the caller
 
-    Model(const Shape& shape, const Tensor* tensors, int count);
+    Model(const Shape& shape, const Tensor* tensors, int count, const Kernels& path);
     void narrow(const Lists& lists);
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
-    int cache_width() const { return 2 * shape.decoder.kv_heads * shape.decoder.width; }  // k | v of one place
+    int place_width() const { return 2 * shape.decoder.width; }  // key and value of a place for one head
+    // Keys and values are kept in floats, or in their upper halves where the weights are bytes.
+    bool halves() const { return shape.precision == INT8; }
+    size_t cell() const { return halves() ? sizeof(uint16_t) : sizeof(float); }
 };
 
-// What a thread does while it waits without sleeping.
-inline void relax() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
-// Threads wait for each other a few hundred times a token, so they spin; whoever fails frees the others.
-class Barrier {
-public:
-    explicit Barrier(int size) : size_(size) {}
-    void wait();
-    void stop() { broken_ = true; }
-    bool stopped() const { return broken_; }
-
-private:
-    const int size_;
-    std::atomic<int> waiting_{0};
-    std::atomic<unsigned> round_{0};
-    std::atomic<bool> broken_{false};
-};
-
-struct Stopped : std::runtime_error {
-    Stopped() : std::runtime_error("another thread failed") {}
-};
-
-// What the threads of a team share.
-struct Team {
-    explicit Team(int count) : size(count), barrier(count) {}
-    const int size;
-    Barrier barrier;
-    Buffer<float> x, projected, heads, hidden;
+// What the threads of a team write and read together.
+struct Desk {
+    explicit Desk(int size) : team(size) {}
+    Team team;
+    Buffer<float> x[2];  // the rows between two sub-layers: each reads one and writes the other
+    Buffer<float> projected, heads, hidden;
+    const float* places = nullptr;  // position vectors (length, d_model); rotary: sines and cosines (length, 2 planes); or null
 };
 
 struct Source {
     const int32_t* ids;
     int length;
-    float* memory;  // (length, memory.width()), filled by encode
+    uint8_t* memory;  // keys and values of all decoder layers, filled by encode: [layer][head][k | v][place][width]
 };
 
 // One hypothesis at one step.
 struct Row {
     int32_t id;              // read now
     int32_t position;        // places before this one
-    const int32_t* offsets;  // where places 0 ... position lie in the cache
-    float* const* cache;     // a pointer a layer
-    const float* memory;
+    const int32_t* offsets;  // where places 0 ... position lie in the cache of a head
+    uint8_t* const* cache;   // a pointer a layer: [head][place][k | v][width]
+    size_t room;             // numbers of one head's cache
+    const uint8_t* memory;
     int32_t length;  // of the source
     bool early;      // the end may not come yet
 };
@@ -166,42 +144,63 @@ struct Group {
 // One thread with its scratch memory.
 class Worker {
 public:
-    Worker(const Model& model, Team& team, int rank, const float* places)
-        : places(places), model_(model), k_(kernels()), team_(team), rank_(rank) {}
-    const float* places;  // the position vectors (length, d_model); rotary: sines and cosines (length, 2 planes); or null
+    Worker(const Model& model, Desk& desk, int rank) : model_(model), k_(model.kernels), desk_(desk), rank_(rank) {}
 
+    // Both are called by all threads of the team; what they are given is read inside shared work alone (team.h).
     void encode(const std::vector<Source>& sources);
-    // The k best of each row in `tops`, and its mass by chunk in `masses` (rows, stride), both of this thread's part.
-    void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<TopK>& tops, Mass* masses,
-              int stride);
+    // The k best of each row in `tops` (parts, rows), and its mass by chunk in `masses` (rows, stride).
+    void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+              std::vector<Mass>& masses, const int& stride);
+    void make_room(int tokens, int rows);  // on the desk, before both
+
+    template <class Work>
+    void share(const Work& work) {
+        desk_.team.share(rank_, turn, work);
+    }
+    int from(int total, int part) const { return (int)((int64_t)total * part / desk_.team.size); }  // a part's share
+    int to(int total, int part) const { return from(total, part + 1); }
     int rank() const { return rank_; }
-    int from(int total) const { return (int)((int64_t)total * rank_ / team_.size); }  // this thread's share
-    int to(int total) const { return (int)((int64_t)total * (rank_ + 1) / team_.size); }
-    void wait() { team_.barrier.wait(); }
+    Team& team() { return desk_.team; }
+    uint32_t turn = 0;  // pieces of work so far
 
 private:
-    struct Input {
-        Rows rows;
-        const float* residual;  // what the sub-layer's output is added to
-    };
-    Input prepare(const float* x, int m, int n, int stride, const Norm* norm);
-    Input enter(const Norm& norm, int m);
-    void multiply(const Matrix& w, const Rows& x, float* c, Activation activation = LINEAR, const float* residual = nullptr);
-    void feed_forward(const FeedForward& layer, int m);
+    const float* x() { return desk_.x[side_].get(); }
+    const float* normed(const Norm& norm, int m);
+    Rows prepare(const float* floats, int m, int n, int stride);
+    Rows enter(const Norm& norm, int m);
+    void multiply(const Matrix& w, const Rows& x, int part, float* c, Activation activation, const float* residual = nullptr);
+    template <class Count>
+    void begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation = LINEAR);
+    template <class Count>
+    void end(const Norm& norm, const Matrix& w, const Buffer<float>& from, int stride, const Count& count);
+    template <class Count>
+    void feed_forward(const FeedForward& layer, const Count& count);
     void embed(int row, const float* table, float scale, int32_t id, int position);
-    void turn(float* head, int position) const;
-    void encoder_attention(const std::vector<Source>& sources, int stride);
-    void self_attention(const std::vector<Row>& rows, int layer, int stride);
-    void cross_attention(const std::vector<Row>& rows, int layer);
+    void turn_head(float* head, int position) const;
+    void encoder_attention(const std::vector<Source>& sources, int stride, int part);
+    void remember(const std::vector<Source>& sources, const Rows& rows, int part);
+    void keep(const float* numbers, int count, uint8_t* memory, size_t at) const;
+    template <class Work>
+    void by_head(const std::vector<Row>& rows, int part, const Work& work);
+    template <class T>
+    void look(const float* q, const Seen<T>& seen, int row, int head);
+    template <class T>
+    void self_attention(const std::vector<Row>& rows, int layer, int part);
+    template <class T>
+    void cross_attention(const std::vector<Row>& rows, int layer, int part);
     void write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops, Mass* masses,
-               int stride);
+               int stride, int part);
     const int32_t* ramp(int stride, int count);
-    float* room(int count) { return scores_.fit((size_t)count + LANES); }
+    float* room(int count) { return scores_.fit((size_t)count + PANEL); }
 
     const Model& model_;
     const Kernels& k_;
-    Team& team_;
-    int rank_;
+    Desk& desk_;
+    const int rank_;
+    int side_ = 0;  // of the desk's rows
+    uint32_t sublayer_ = 0, normed_for_ = 0;  // sub-layers so far; the one that normed_ belongs to
+    Rows prepared_;                           // the left side of the last product
+    uint32_t prepared_at_ = 0;                // the piece of work that it belongs to
     Buffer<float> normed_, scale_, scores_, logits_;
     Buffer<uint8_t> bytes_;
     std::vector<int32_t> ramp_;

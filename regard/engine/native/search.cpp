@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace regard {
 
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 
-void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots) {
-    request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots;
-    over_ = false;
+enum Flags : uint64_t { OVER = 1, ENCODE = 2, GATHER = 4 };
+constexpr int FLAGS = 3, CALL = 29;  // bits of a step; the rest is the turn
+
+void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots, int call) {
+    request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots, call_ = call;
     rows_.clear();
     newcomers_.clear();
     narrowed_.clear();
@@ -18,33 +21,43 @@ void Search::start(const Request& request, Queue& queue, const Choice& choice, i
     for (Slot& slot : slots_) slot.sentence = -1;
 }
 
-void Search::run(Worker& worker) {
+int Search::run(Worker& worker) {
     for (;;) {
-        if (worker.rank() == 0) plan();
-        worker.wait();
-        if (over_) return;
-        if (!narrowed_.empty()) gather(worker);
-        if (!newcomers_.empty()) worker.encode(newcomers_);
-        auto& tops = tops_[(size_t)worker.rank()];
-        if (tops.size() < rows_.size()) tops.resize(rows_.size());
-        for (size_t r = 0; r < rows_.size(); r++) tops[r].start(request_->beam == 1 ? 1 : 2 * request_->beam);
-        worker.step(rows_, groups_, tops, masses_.data(), stride_);
+        worker.share([&](int part) {
+            if (part == 0) plan(worker);
+        });
+        uint64_t step = step_.load(std::memory_order_acquire);
+        worker.turn = (uint32_t)(step >> (FLAGS + CALL));
+        if (step & OVER) return (int)(step >> FLAGS & ((1u << CALL) - 1));
+        if (step & GATHER) gather(worker);
+        if (step & ENCODE) worker.encode(newcomers_);
+        worker.step(rows_, groups_, tops_, masses_, stride_);
     }
 }
 
 // Between two steps: every sentence goes on, or is done and leaves; free slots are taken; rows are laid out.
-void Search::plan() {
-    int row = 0;
+void Search::plan(Worker& worker) {
+    int row = 0, tokens = 0;
     for (Slot& slot : slots_) {
         if (slot.sentence < 0) continue;
         int rows = (int)slot.live.size();
         advance(slot, row);
         row += rows;
     }
-    if (request_->cancel != nullptr && *request_->cancel != 0) queue_->status = CANCELLED;
+    if (request_->cancel != nullptr && __atomic_load_n(request_->cancel, __ATOMIC_RELAXED) != 0) queue_->status = CANCELLED;
     admit();
     lay_out();
-    over_ = rows_.empty() || queue_->status != DONE;
+    for (const Source& each : newcomers_) tokens += each.length;
+    worker.make_room(tokens, (int)rows_.size());
+    for (auto& tops : tops_) {
+        if (tops.size() < rows_.size()) tops.resize(rows_.size());
+        for (size_t r = 0; r < rows_.size(); r++) tops[r].start(request_->beam == 1 ? 1 : 2 * request_->beam);
+    }
+    bool over = rows_.empty() || queue_->status != DONE;
+    uint64_t step = (uint64_t)worker.turn << (FLAGS + CALL) | ((uint64_t)call_ & ((1u << CALL) - 1)) << FLAGS;
+    step |= (over ? OVER : 0) | (newcomers_.empty() ? 0 : ENCODE) | (narrowed_.empty() ? 0 : GATHER);
+    step_.store(step, std::memory_order_release);
+    if (over) worker.team().wake(0);  // the one that called
 }
 
 float Search::log_mass(int row, int chunks) const {
@@ -93,7 +106,7 @@ void Search::advance(Slot& slot, int first_row) {
             child.ids = parent.ids;
             child.ids.push_back(each.id);
             child.offsets = parent.offsets;
-            child.offsets.push_back((int)((size_t)slot.step * beam + going) * model_.cache_width());
+            child.offsets.push_back((int)((size_t)slot.step * beam + going) * model_.place_width());
             going++;
         }
     }
@@ -153,7 +166,7 @@ void Search::enter(Slot& slot, int sentence) {
     slot.live[0].total = 0;
     slot.live[0].ids.clear();
     slot.live[0].offsets.assign(1, 0);
-    float* memory = slot.memory.fit((size_t)slot.length * model_.memory.width());
+    uint8_t* memory = slot.memory.fit((size_t)slot.length * model_.memory.width() * model_.cell());
     newcomers_.push_back({request_->ids + request_->starts[sentence], slot.length, memory});
     if (!model_.shortlist.always.empty()) narrow(slot);
 }
@@ -184,35 +197,47 @@ void Search::narrow(Slot& slot) {
 }
 
 // Every thread of the team fetches its share of the new layers.
-void Search::gather(const Worker& worker) {
-    for (Slot* slot : narrowed_) {
-        int panels = slot->part.panels;
-        int from = worker.from(panels), to = worker.to(panels);
-        slot->part.take(model_.output, slot->choice.ids, from, to);
-        for (int i = std::max(slot->choice.limit, from * PANEL); i < std::min(slot->part.n, to * PANEL); i++)
-            slot->part.bias.get()[i] += slot->share;
-    }
+void Search::gather(Worker& worker) {
+    worker.share([&](int part) {
+        for (Slot* slot : narrowed_) {
+            int panels = slot->part.panels;
+            int from = worker.from(panels, part), to = worker.to(panels, part);
+            slot->part.take(model_.output, slot->choice.ids, from, to);
+            for (int i = std::max(slot->choice.limit, from * PANEL); i < std::min(slot->part.n, to * PANEL); i++)
+                slot->part.bias.get()[i] += slot->share;
+        }
+    });
 }
 
 int Search::chunks(const Slot& slot) const {
     return choice_->chunks() + (model_.shortlist.always.empty() ? 0 : slot.choice.chunks());
 }
 
+// Places for one step more; twice as many when they are full. Each head's go to where its new ones begin.
+void Search::make_room(Slot& slot) {
+    size_t layers = model_.decoder.size(), heads = (size_t)model_.shape.decoder.kv_heads, beam = (size_t)request_->beam;
+    size_t place = (size_t)model_.place_width() * model_.cell(), used = (size_t)slot.step * beam, before = slot.room;
+    if (slot.cache.empty()) slot.cache.resize(layers), slot.cache_at.resize(layers);
+    if (used + beam > before) {
+        slot.room = (size_t)(slot.step < 16 ? 16 : slot.step * 2) * beam;
+        for (auto& cache : slot.cache) {
+            uint8_t* at = cache.fit(heads * slot.room * place, heads * before * place);
+            for (size_t head = heads; used > 0 && head-- > 1;)
+                std::memmove(at + head * slot.room * place, at + head * before * place, used * place);
+        }
+    }
+    for (size_t i = 0; i < layers; i++) slot.cache_at[i] = slot.cache[i].get();
+}
+
 void Search::lay_out() {
     rows_.clear();
-    size_t layers = model_.decoder.size(), place = (size_t)request_->beam * model_.cache_width();
     for (Slot& slot : slots_) {
         if (slot.sentence < 0) continue;
-        if (slot.cache.empty()) slot.cache.resize(layers), slot.cache_at.resize(layers);
-        size_t steps = slot.step < 16 ? 16 : (size_t)slot.step * 2;  // doubled when full
-        if ((size_t)(slot.step + 1) * place > slot.room) {
-            slot.room = steps * place;
-            for (auto& cache : slot.cache) cache.fit(slot.room, (size_t)slot.step * place);
-        }
-        for (size_t i = 0; i < layers; i++) slot.cache_at[i] = slot.cache[i].get();
+        make_room(slot);
+        size_t room = slot.room * (size_t)model_.place_width();
         for (const Hypothesis& each : slot.live) {
             int32_t id = each.ids.empty() ? request_->begin : each.ids.back();
-            rows_.push_back({id, slot.step, each.offsets.data(), slot.cache_at.data(), slot.memory.get(), slot.length,
+            rows_.push_back({id, slot.step, each.offsets.data(), slot.cache_at.data(), room, slot.memory.get(), slot.length,
                              request_->least[slot.sentence] > slot.step});
         }
     }

@@ -18,7 +18,7 @@ struct Request {
     const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
     const int32_t* banned;
     const float* places;            // position vectors, long enough for every source and output; or null
-    const volatile int32_t* cancel; // not zero: stop between two steps
+    const int32_t* cancel;          // not zero: stop between two steps; another thread may write it
     // Out, room for n_best a sentence: ids of sentence i, output j at out_starts[i] + j * most[i].
     const int64_t* out_starts;
     int32_t *out_ids, *out_lengths, *out_counts;
@@ -43,13 +43,13 @@ struct Output {
 // A sentence that is being translated, and the memory that goes from sentence to sentence.
 struct Slot {
     int sentence = -1, length = 0, step = 0;
-    size_t room = 0;  // floats of a layer's cache
+    size_t room = 0;  // places of a cache
     bool likeliest_ended = false;
     std::vector<Hypothesis> live, next;
     std::vector<Output> found;
-    Buffer<float> memory;
-    std::vector<Buffer<float>> cache;  // a layer each: (step, place, k | v)
-    std::vector<float*> cache_at;
+    Buffer<uint8_t> memory;
+    std::vector<Buffer<uint8_t>> cache;  // a layer each: [head][place][k | v][width]
+    std::vector<uint8_t*> cache_at;
     std::vector<int32_t> listed;  // ids of the sentence's own, where there is a shortlist; then a sample of the rest
     float share = 0;              // log of how many ids one of the sample stands for
     Matrix part;                  // their columns of the output layer
@@ -66,8 +66,10 @@ struct Queue {
 class Search {
 public:
     Search(const Model& model, int threads) : model_(model), tops_((size_t)threads) {}
-    void start(const Request& request, Queue& queue, const Choice& choice, int slots);
-    void run(Worker& worker);  // all threads of the team at once
+
+    // Before each call; `call` is its number. Threads that are late from the call before may still be in `run`.
+    void start(const Request& request, Queue& queue, const Choice& choice, int slots, int call);
+    int run(Worker& worker);  // all threads of the team; the number of the call that is over
 
 private:
     struct Next {
@@ -75,7 +77,7 @@ private:
         int row;
         int32_t id;
     };
-    void plan();
+    void plan(Worker& worker);
     void advance(Slot& slot, int first_row);
     float log_mass(int row, int chunks) const;
     void put_aside(Slot& slot, const Next& next, bool ended);
@@ -83,8 +85,9 @@ private:
     void admit();
     void enter(Slot& slot, int sentence);
     void narrow(Slot& slot);
-    void gather(const Worker& worker);
+    void gather(Worker& worker);
     int chunks(const Slot& slot) const;
+    void make_room(Slot& slot);
     void lay_out();
     void group();
 
@@ -95,12 +98,15 @@ private:
     std::vector<uint64_t> marks_;     // a bit an id
     std::vector<Slot*> narrowed_;     // whose lists are new
     int limit_ = 0, stride_ = 0;  // slots; masses of a row
-    bool over_ = false;
+    int call_ = 0;
+    // What the next step is: the number of the piece of work that planned it, the number of the call, and flags. A thread
+    // reads it whole, and with it can join a step in which the others are already.
+    std::atomic<uint64_t> step_{0};
     std::vector<Slot> slots_;
     std::vector<Source> newcomers_;
     std::vector<Row> rows_;
     std::vector<Group> groups_;
-    std::vector<std::vector<TopK>> tops_;  // (threads, rows)
+    std::vector<std::vector<TopK>> tops_;  // (parts, rows)
     std::vector<Mass> masses_;
     std::vector<Next> candidates_;
 };

@@ -1,0 +1,179 @@
+"""Honest clients while others misbehave: what the honest notice, what is held, what is lost. Loopback only.
+
+Eight honest clients ask a sentence, read the answer for a moment, and ask the next: first alone, then beside
+clients that send everything in turn, a share of it hostile (`tests/attacks.py`), until the requests are used
+up. `/health` is asked all the time.
+
+    python benchmarks/soak.py MODEL_DIR sentences.txt                    # 100,000 requests
+    python benchmarks/soak.py MODEL_DIR sentences.txt --requests 3000    # short; nothing is written
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clients import Client, Server, Tally, ready, start, timed
+from report import write_report
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from attacks import ATTACKS, Attack
+
+HONEST, OTHERS, PAUSE = 8, 8, 0.05  # clients of each kind; seconds that an honest one reads an answer
+FULL = 100_000
+
+
+@dataclass
+class Seen:
+    """What was seen of the server from outside."""
+
+    silences: list[float] = field(default_factory=list)  # seconds until /health answered
+    megabytes: list[float] = field(default_factory=list)
+    codes: Counter[int] = field(default_factory=Counter)
+
+
+async def honest(server: Server, texts: list[str], tally: Tally, until: asyncio.Event) -> None:
+    """One who asks, reads, and asks again."""
+    client = Client(server.port)
+    number = random.Random(id(tally)).randrange(len(texts))
+    while not until.is_set():
+        await timed(client, texts[number % len(texts)], tally)
+        number += HONEST
+        await asyncio.sleep(PAUSE)
+    client.close()
+
+
+async def watch(server: Server, seen: Seen) -> None:
+    """How long `/health` takes, and what the process holds."""
+    client = Client(server.port)
+    while True:
+        began = time.perf_counter()
+        code, _ = await client.ask("/health")
+        seen.silences.append(time.perf_counter() - began)
+        seen.megabytes.append(server.megabytes)
+        seen.codes[code] += code != 200
+        await asyncio.sleep(0.02)
+
+
+def mixed(texts: list[str], count: int, share: float) -> Iterator[Attack]:
+    """Requests of all kinds in random order; each hostile one comes again and again."""
+    rng = random.Random(1)
+    for number in range(count):
+        q = texts[number % len(texts)]
+        fields: dict[str, Any] = {"q": q}
+        if rng.random() < share:
+            yield ATTACKS[rng.randrange(len(ATTACKS))]
+            continue
+        kind = rng.randrange(8)
+        if kind == 0:
+            fields |= {"words": True}
+        elif kind == 1:
+            fields |= {"q": f"<p>{q.replace(' ', ' <b>', 1)}</b></p>", "format": "html"}
+        elif kind == 2:
+            fields |= {"alternatives": 2, "glossary": {"dog": "Hund"}}
+        elif kind == 3:
+            yield Attack("garbage", "/translate", {}, rng.randbytes(rng.randrange(200)))
+            continue
+        elif kind == 4:
+            yield Attack("detect", "/detect", fields)
+            continue
+        yield Attack("plain", "/translate", fields)
+
+
+async def other(server: Server, requests: Iterator[Attack], seen: Seen) -> None:
+    """One who sends whatever comes."""
+    client = Client(server.port)
+    for attack in requests:
+        code, _ = await client.ask(attack.path, attack.body, attack.kind)
+        seen.codes[code] += 1
+    client.close()
+
+
+async def run(options: Any, texts: list[str]) -> list[list[str]]:
+    """Quiet, then the storm."""
+    server = start(options.model)
+    try:
+        await ready(server)
+        quiet, storm, seen = Tally(), Tally(), Seen()
+        await spell(server, texts, quiet, asyncio.sleep(options.seconds))
+        idle = server.megabytes
+        requests = mixed(texts, options.requests, options.share)
+        watching = asyncio.create_task(watch(server, seen))
+        began = time.perf_counter()
+        crowd = asyncio.gather(*(other(server, requests, seen) for _ in range(OTHERS)))
+        await spell(server, texts, storm, crowd)
+        took = time.perf_counter() - began
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+    finally:
+        server.process.terminate()
+        server.process.wait(timeout=60)
+    said = server.process.stderr.read() if server.process.stderr else ""
+    return rows(options, quiet, storm, seen, idle, took, said.count("Traceback"))
+
+
+async def spell(server: Server, texts: list[str], tally: Tally, meanwhile: Any) -> None:
+    """The honest clients, as long as something else lasts."""
+    over = asyncio.Event()
+    clients = asyncio.gather(*(honest(server, texts, tally, over) for _ in range(HONEST)))
+    await meanwhile
+    over.set()
+    await clients
+
+
+def rows(
+    options: Any, quiet: Tally, storm: Tally, seen: Seen, idle: float, took: float, tracebacks: int
+) -> list[list[str]]:
+    """The table."""
+    p99 = [1000 * tally.percentile(0.99) for tally in (quiet, storm)]
+    tenths = [seen.megabytes[len(seen.megabytes) * n // 10] for n in range(10)] + seen.megabytes[-1:]
+    faults = sum(number for code, number in seen.codes.items() if code >= 500 or code == 0)
+    silences = sorted(seen.silences)
+    return [
+        ["requests of the others, seconds", f"{options.requests:,}, {took:.0f}", ""],
+        ["their answers by status", json.dumps(dict(sorted(seen.codes.items()))), "no 5xx"],
+        ["of them 5xx, or none at all", str(faults), "0"],
+        ["honest answers in quiet, by status", json.dumps(dict(quiet.codes)), "200"],
+        ["honest answers in the storm, by status", json.dumps(dict(storm.codes)), "200"],
+        ["honest median in quiet and in the storm, ms", medians(quiet, storm), ""],
+        ["honest p99 in quiet, ms", f"{p99[0]:.0f}", ""],
+        ["honest p99 in the storm, ms", f"{p99[1]:.0f} ({p99[1] / p99[0]:.2f} times)", "at most 2 times"],
+        ["longest silence of /health, ms", f"{1000 * silences[-1]:.0f}", "at most 100"],
+        ["its p99.9, ms", f"{1000 * silences[int(0.999 * len(silences))]:.0f}", ""],
+        ["memory above idle, MB, at most", f"{max(seen.megabytes) - idle:.0f}", "at most 300"],
+        ["memory after each tenth, MB", ", ".join(f"{each:.0f}" for each in tenths), "flat"],
+        ["tracebacks", str(tracebacks), "0"],
+    ]
+
+
+def medians(*tallies: Tally) -> str:
+    return ", ".join(f"{1000 * tally.percentile(0.5):.0f}" for tally in tallies)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", help="a model folder")
+    parser.add_argument("texts", type=Path, help="a file of sentences")
+    parser.add_argument("--requests", type=int, default=FULL)
+    parser.add_argument("--share", type=float, default=0.01, help="of them that are hostile")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of quiet")
+    options = parser.parse_args()
+    found = asyncio.run(run(options, options.texts.read_text(encoding="utf-8").splitlines()))
+    for row in found:
+        print(" | ".join(row), flush=True)
+    if options.requests >= FULL:
+        note = f"{HONEST} honest clients and {OTHERS} others; clients and server share one machine."
+        write_report("soak", "Honest clients beside others", ["what", "measured", "goal"], found, note)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+// The calls that Python makes, and the threads: pieces of work are handed out one by one to the threads that torch
+// itself computes with, whose OpenMP runtime is passed in; a second one would fight the first for the cores.
+// Before this file: loops.h, vectors.inc, loops.inc; after it: regard/fused/library.py.
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "loops.h"
+
+namespace regard {
+
+#define LANES 4
+#define WIDE 2
+namespace portable {
+#include "vectors.inc"
+#include "loops.inc"
+}  // namespace portable
+#undef LANES
+#undef WIDE
+
+#if defined(__x86_64__) && !defined(__clang__)
+#define LANES 8
+#define WIDE 2
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+namespace avx2 {
+#include "vectors.inc"
+#include "loops.inc"
+}  // namespace avx2
+#pragma GCC pop_options
+#undef LANES
+#undef WIDE
+
+#define LANES 16
+#define WIDE 4
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,fma")
+namespace avx512 {
+#include "vectors.inc"
+#include "loops.inc"
+}  // namespace avx512
+#pragma GCC pop_options
+#undef LANES
+#undef WIDE
+#endif
+
+using Run = void (*)(void (*)(void*), void*, unsigned, unsigned);  // GOMP_parallel
+
+static Run run = nullptr;
+static const Loops* loops = &portable::table;
+
+constexpr int64_t ROWS = 64;          // of a norm or a loss in one piece
+constexpr int64_t ELEMENTS = 1 << 15; // of dropout in one piece
+constexpr int64_t SMALL = 1 << 15;    // numbers below which waking a thread costs more than it brings
+
+template <class F>
+struct Work {
+    F f;
+    int64_t pieces;
+    std::atomic<int64_t> next{0};
+    static void take(void* self) {
+        auto& work = *static_cast<Work*>(self);
+        for (int64_t i; (i = work.next.fetch_add(1)) < work.pieces;) work.f(i);
+    }
+};
+
+// f(0) to f(pieces - 1), by several threads where `numbers`, the size of it all, is worth it.
+template <class F>
+static void each(int threads, int64_t pieces, int64_t numbers, F f) {
+    Work<F> work{f, pieces};
+    if (run == nullptr || threads < 2 || pieces < 2 || numbers < SMALL) return Work<F>::take(&work);
+    run(Work<F>::take, &work, (unsigned)threads, 0);
+}
+
+// `count` in pieces of `size`: f(piece, from, to).
+template <class F>
+static void split(int threads, int64_t count, int64_t size, int64_t numbers, F f) {
+    each(threads, (count + size - 1) / size, numbers, [&](int64_t piece) {
+        int64_t from = piece * size, to = from + size < count ? from + size : count;
+        f(piece, from, to);
+    });
+}
+
+}  // namespace regard
+
+using namespace regard;
+
+#define CALL extern "C" __attribute__((visibility("default")))
+
+CALL int32_t regard_fused_version() { return 1; }
+
+CALL int64_t regard_fused_piece() { return ROWS; }
+
+// The widest path up to `widest` (0 portable, 1 AVX2, 2 AVX-512) that this processor says it has; which it is.
+CALL int32_t regard_fused_begin(void* parallel, int32_t widest) {
+    run = (Run)parallel;
+    loops = &portable::table;
+#if defined(__x86_64__) && !defined(__clang__)
+    bool has512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    bool has2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (widest >= 2 && has512) return loops = &avx512::table, 2;
+    if (widest >= 1 && has2) return loops = &avx2::table, 1;
+#endif
+    return 0;
+}
+
+CALL void regard_fused_attend(int32_t threads, const Attention* a, int32_t back) {
+    int64_t numbers = a->rows * a->heads * a->queries * a->keys * 8;
+    auto f = back ? loops->attend_back : loops->attend;
+    each(threads, a->rows * a->heads, numbers, [&](int64_t piece) { f(*a, piece); });
+}
+
+CALL void regard_fused_norm(int32_t threads, const Norm* n, int32_t back) {
+    split(threads, n->rows, ROWS, n->rows * n->width, [&](int64_t piece, int64_t from, int64_t to) {
+        if (back) return loops->norm_back(*n, piece, from, to);
+        loops->norm(*n, from, to);
+    });
+}
+
+CALL void regard_fused_dropout(int32_t threads, const Dropout* d) {
+    split(threads, d->size, ELEMENTS, d->size, [&](int64_t, int64_t from, int64_t to) { loops->dropout(*d, from, to); });
+}
+
+CALL void regard_fused_turn(int32_t threads, const Turn* t) {
+    each(threads, t->rows, t->rows * t->length * t->heads * t->width, [&](int64_t row) { loops->turn(*t, row); });
+}
+
+CALL void regard_fused_cross_entropy(int32_t threads, const CrossEntropy* c) {
+    split(threads, c->rows, 8, c->rows * c->width,
+          [&](int64_t, int64_t from, int64_t to) { loops->cross_entropy(*c, from, to); });
+}

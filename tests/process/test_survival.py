@@ -1,0 +1,51 @@
+import os
+
+import pytest
+from machines import Bench
+
+from regard.process.survival import ask
+
+
+@pytest.fixture(autouse=True)
+def _own(bench: Bench) -> None:
+    bench.probe(PROBE)
+
+
+# Says each name backwards and does what the name asks for first.
+PROBE = """
+import os, signal, sys, time
+for name in sys.argv[2:]:
+    if name == "die":
+        os.kill(os.getpid(), signal.SIGILL)
+    elif name == "hang":
+        time.sleep(1000)
+    elif name == "leave":
+        sys.exit(3)
+    print("of", sys.argv[1], flush=True)
+    print(name, name[::-1], os.environ.get("MARK"), flush=True)
+"""
+
+
+def test_answers_are_those_that_came() -> None:
+    found = ask("who", ["one", "two"], os.environ | {"MARK": "x"})
+    assert found == {"one": ["eno", "x"], "two": ["owt", "x"]}
+
+
+@pytest.mark.parametrize("end", ["die", "leave"])
+def test_the_name_that_ends_the_child_is_left_out_and_the_others_are_tried(end: str) -> None:
+    assert list(ask("who", ["one", end, "two", end, "three"], os.environ)) == ["one", "two", "three"]
+
+
+def test_a_child_that_hangs_is_ended() -> None:
+    assert list(ask("who", ["one", "hang", "two"], os.environ, limit=3)) in (["one"], [])
+
+
+def test_rubbish_is_no_answer(bench: Bench) -> None:
+    bench.probe("import sys; sys.stdout.buffer.write(bytes(range(256)) * 9); print('\\n\\n other 1')")
+    assert ask("who", ["one"], os.environ) == {}
+
+
+def test_where_no_process_starts_the_caller_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    with pytest.raises(OSError, match="nowhere"):
+        ask("who", ["one"], os.environ)
