@@ -4,19 +4,26 @@ Answers `GET /model`; the page draws the curve. What it reads is bounded.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+from regard.config.file import read_tree
+from regard.errors import RegardError
 from regard.serving.served import Place
 
 CURVE_POINTS = 500
+CURVE_CHARACTERS = 10_000_000  # that are read
+LINE_CHARACTERS = 10_000
 CARD_CHARACTERS = 100_000
 
 
 def description(place: Place) -> dict[str, Any]:
     """What `/model` tells: languages, config, card, and the training curve."""
-    config = json.loads((place.folder / "config.json").read_text(encoding="utf-8"))
-    config.pop("checksums", None)
+    try:
+        config, _ = read_tree(place.folder)
+    except RegardError:  # the folder was changed since it was loaded
+        config = {}
     return {
         "name": place.folder.resolve().name,
         "source": place.source,
@@ -35,19 +42,28 @@ def _card(path: Path) -> str:
 
 
 def _curve(path: Path) -> list[dict[str, Any]]:
-    """At most CURVE_POINTS points of the training curve, and every one that was validated."""
+    """About CURVE_POINTS points of the training curve, and as many of those that were validated."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            points = [point for line in file if (point := _point(line))]
+            lines = file.read(CURVE_CHARACTERS).splitlines()
     except OSError:
         return []
+    points = [point for line in lines if len(line) <= LINE_CHARACTERS and (point := _object(line))]
     stride = max(1, len(points) // CURVE_POINTS)
-    return [p for number, p in enumerate(points) if number % stride == 0 or "valid_loss" in p]
+    validated = [number for number, point in enumerate(points) if "valid_loss" in point]
+    shown = {*range(0, len(points), stride), *validated[:: max(1, len(validated) // CURVE_POINTS)]}
+    return [points[number] for number in sorted(shown)]
 
 
-def _point(line: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
+    """A JSON object; what JSON has no number for (a loss that was NaN) is null."""
     try:
-        value = json.loads(line)
-    except ValueError:
+        value = json.loads(text, parse_constant=lambda word: None, parse_float=_finite)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None

@@ -1,13 +1,18 @@
 """Where each written word came from and how sure the model was of it: the value that `tracing.py` makes.
 
-Words and tokens are spans of characters, so that text, tags and terms can be put back where they belong.
-Before this file: `tracing.py`; after it: `placing.py`.
+Words and tokens are spans of characters, so that text, tags and terms can be put back where they belong. Of
+the weights only what is asked later is kept, a few numbers a word: many translations wait at a time. Before
+this file: `tracing.py`; after it: `placing.py`.
 """
 
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 Span = tuple[int, int]
 
@@ -23,35 +28,82 @@ class Spelling(Protocol):
     def token(self, number: int) -> str: ...
 
 
-@dataclass(frozen=True)
-class Traced:
-    """One translation, token by token; a span is of characters of the text it stands in."""
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A text and where each of its tokens stands in it."""
 
     text: str
-    spans: tuple[Span, ...]  # of the T tokens that were written
-    probabilities: tuple[float, ...]  # T
-    sources: tuple[Span, ...]  # of the S tokens of the source
-    weights: tuple[tuple[float, ...], ...]  # (T, S), rows summing to 1
+    spans: Sequence[Span]
 
-    def share(self, word: Span, source: Span) -> float:
-        """How much of what the tokens of `word` looked at lies in `source`, from 0 to 1."""
-        rows = [number for number, span in enumerate(self.spans) if _overlap(span, word)]
-        seen = [(_overlap(span, source) / max(1, span[1] - span[0])) for span in self.sources]
-        total = sum(
-            weight * part
-            for number in rows
-            for weight, part in zip(self.weights[number], seen, strict=True)
-            if part
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One translation word by word; words are counted as `words` finds them."""
+
+    text: str
+    sure: "array[float]"  # of each written word: the product of its tokens' probabilities
+    home: "array[int]"  # the number of the source word that it looked at most
+    share: "array[float]"  # how much of its look went there, from 0 to 1
+    seen: "array[int]"  # of each source word: the number of the written word that looked at it most
+
+    @classmethod
+    def of(
+        cls, written: Tokens, source: Tokens, probabilities: Sequence[float], weights: ArrayLike
+    ) -> "Traced":
+        """From the probabilities (T,) and the weights (T, S) of tokens; a row sums to 1.
+
+        A word looks as its tokens do on average; of a source token that two words share, each has its part.
+        """
+        theirs, ours = words(source.text) or [(0, len(source.text))], words(written.text)
+        sure = [1.0] * len(ours)
+        rows, columns = meetings(written.spans, ours), meetings(source.spans, theirs)
+        for token, word in rows:
+            sure[word] *= probabilities[token]
+        table = np.asarray(weights, dtype=np.float32).reshape(len(written.spans), len(source.spans))
+        table = _sums(table, [(token, word, 1.0) for token, word in rows], len(ours))  # (W, S)
+        table /= np.maximum(np.bincount([word for _, word in rows], minlength=len(ours)), 1)[:, None]
+        parts = [(t, w, _overlap(source.spans[t], theirs[w]) / _size(source.spans[t])) for t, w in columns]
+        table = _sums(table.T, parts, len(theirs)).T  # (W, source words)
+        if not ours:
+            return cls(written.text, array("f"), array("i"), array("f"), array("i", [0] * len(theirs)))
+        home, seen = table.argmax(1), table.argmax(0)
+        share = table[np.arange(len(ours)), home]
+        return cls(
+            written.text,
+            array("f", sure),
+            array("i", home.tolist()),
+            array("f", share.tolist()),
+            array("i", seen.tolist()),
         )
-        return total / len(rows) if rows else 0.0
 
-    def probability(self, word: Span) -> float:
-        """That the model writes this word here: the product over its tokens."""
-        found = 1.0
-        for span, probability in zip(self.spans, self.probabilities, strict=True):
-            if _overlap(span, word):
-                found *= probability
-        return found
+
+def meetings(tokens: Sequence[Span], places: Sequence[Span]) -> list[tuple[int, int]]:
+    """The pairs (token, word) that share a character; both come in their order."""
+    found, first = [], 0
+    for number, (start, end) in enumerate(tokens):
+        while first < len(places) and places[first][1] <= start:
+            first += 1
+        word = first
+        while start < end and word < len(places) and places[word][0] < end:
+            found.append((number, word))
+            word += 1
+    return found
+
+
+def _sums(table: NDArray[Any], parts: Sequence[tuple[int, int, float]], count: int) -> NDArray[Any]:
+    """Rows of a table (R, C) added up: those that go to each of `count` places, each with its factor."""
+    found = np.zeros((count, table.shape[1]), np.float32)
+    if parts and table.shape[1]:
+        parts = sorted(parts, key=lambda part: part[1])
+        rows, places, factors = (list(column) for column in zip(*parts, strict=True))
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        scaled = table[rows] * np.asarray(factors, np.float32)[:, None]
+        found[np.asarray(places)[starts]] = np.add.reduceat(scaled, starts, axis=0)
+    return found
+
+
+def _size(span: Span) -> int:
+    return max(1, span[1] - span[0])
 
 
 def words(text: str) -> list[Span]:

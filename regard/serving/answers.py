@@ -10,13 +10,48 @@ from starlette.responses import Response
 
 from regard.serving.limits import Refusal
 
+_LONG = frozenset(("maps", "heads", "weights", "words"))  # names of lists that may be long
+
 
 def answer(tree: Any, status: int = 200, **headers: str) -> Response:
     """JSON, as it is sent."""
-    text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return ready(in_json(tree), status, **headers)
+
+
+def ready(body: bytes, status: int = 200, **headers: str) -> Response:
+    """JSON that is written already."""
     return Response(
-        text, status, {name.replace("_", "-"): value for name, value in headers.items()}, "application/json"
+        body, status, {name.replace("_", "-"): value for name, value in headers.items()}, "application/json"
     )
+
+
+def in_json(tree: Any) -> bytes:
+    """A tree as it goes over the line; half a surrogate pair, which is no text, becomes U+FFFD."""
+    text = as_json(tree)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def as_json(tree: Any) -> str:
+    """The text of a JSON value, as short as it can be.
+
+    Long lists are written element by element: one call for all of it would keep the event loop waiting for
+    the interpreter.
+
+    >>> as_json({"words": [{"a": 1}, {"a": 2}], "b": None})
+    '{"words":[{"a":1},{"a":2}],"b":null}'
+    """
+    if isinstance(tree, dict) and not _LONG.isdisjoint(tree):
+        return "{" + ",".join([f"{_dumped(name)}:{as_json(value)}" for name, value in tree.items()]) + "}"
+    if isinstance(tree, list) and tree and isinstance(tree[0], dict | list):
+        return "[" + ",".join([as_json(each) for each in tree]) + "]"
+    return _dumped(tree)
+
+
+def _dumped(tree: Any) -> str:
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def refuse(refusal: Refusal) -> Response:

@@ -6,7 +6,6 @@ models of `schema.py`. `guard.py` stands around all of it.
 
 import asyncio
 import contextlib
-import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -22,12 +21,13 @@ from regard import __version__
 from regard.errors import RegardError
 from regard.serving import schema
 from regard.serving.about import description
-from regard.serving.answers import answer, refuse
-from regard.serving.batcher import Job
+from regard.serving.answers import answer, in_json, ready, refuse
+from regard.serving.asked import Asked
+from regard.serving.batcher import Batcher, Job
 from regard.serving.body import Bodies
 from regard.serving.guard import Guard
 from regard.serving.limits import Refusal
-from regard.serving.service import READY, Asked, Service
+from regard.serving.service import READY, Service
 
 PAGE = Path(__file__).parent / "page"
 LOOK = Path(__file__).parent.parent / "look" / "page"  # modules that the page shares with `regard look`
@@ -52,56 +52,69 @@ class Routes:
     """What each address does."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self.bodies = service, Bodies(service.limits)
+        self.service, self.bodies = service, Bodies(service.limits, service.desk)
 
     async def read(self, request: Request, model: type[Given]) -> Given:
         """The checked fields of a request whose key is right."""
-        fields = await self.bodies.fields(request)
         header = request.headers.get("authorization", "").removeprefix("Bearer ")
-        self.service.check_key(
-            str(key) for key in (fields.get("api_key"), fields.get("apiKey"), header) if key
-        )
-        return model.of(fields)
+
+        def checked(fields: dict[str, Any]) -> Given:
+            given = (fields.get("api_key"), fields.get("apiKey"), header)
+            self.service.check_key(str(key) for key in given if key)
+            return model.of(fields)
+
+        return await self.bodies.fields(request, checked)
 
     async def translate(self, request: Request) -> Response:
         """Translate a text, or a list of texts."""
         ask = await self.read(request, schema.Translate)
-        asked = await self.service.begin(ask)
         if ask.stream:
-            return self._stream(asked)
-        results = await self._unless_gone(request, asked.job)
-        return answer(self.service.answer(asked, results))
+            return await self._stream(request, ask)
+        asked = await self._begin(request, ask)
+        results = await self._unless_gone(request, asked.job, asked.batcher)
+        asked.place.computed()
+        return ready(await self.service.told(asked, results, in_json))
 
     async def stream(self, request: Request) -> Response:
         """Translate; the answer comes as server-sent events, a sentence each."""
-        return self._stream(await self.service.begin(await self.read(request, schema.Translate)))
+        return await self._stream(request, await self.read(request, schema.Translate))
 
-    def _stream(self, asked: Asked) -> Response:
-        return StreamingResponse(self._events(asked), media_type="text/event-stream")
+    async def _begin(self, request: Request, ask: schema.Translate) -> Asked:
+        asked = await self.service.begin(ask)
+        request.scope["places"].append(asked.place)
+        return asked
 
-    async def _events(self, asked: Asked) -> AsyncIterator[str]:
+    async def _stream(self, request: Request, ask: schema.Translate) -> Response:
+        events = self._events(await self._begin(request, ask))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    async def _events(self, asked: Asked) -> AsyncIterator[bytes]:
         """A `data:` for each piece, then `done` with what `/translate` would have said."""
         try:
             async for delta in self.service.deltas(asked):
                 yield _event("", delta)
-            yield _event("done", self.service.answer(asked, asked.job.results))
+            asked.place.computed()
+            yield await self.service.told(asked, asked.job.results, lambda tree: _event("done", tree))
+        except Refusal as refusal:
+            yield _event("error", {"error": refusal.message})
         except Exception as error:
             yield _event("error", {"error": f"it could not be translated ({type(error).__name__})"})
         finally:
-            self.service.batcher.cancel(asked.job)  # the client went away
+            asked.batcher.cancel(asked.job)  # the client went away
 
     async def detect(self, request: Request) -> Response:
         """The language of a text, as far as scripts and vocabularies tell."""
-        return answer(self.service.detect(await self.read(request, schema.Detect)))
+        return answer(await self.service.detect(await self.read(request, schema.Detect)))
 
     async def attention(self, request: Request) -> Response:
         """What every head looked at while a sentence was translated; heads can be switched off."""
-        job = self.service.glance(await self.read(request, schema.Attention))
+        job, place = await self.service.glance(await self.read(request, schema.Attention))
+        request.scope["places"].append(place)
         try:
-            (text,) = await self._unless_gone(request, job)
-        except RegardError as error:  # nothing to look at, or no such head
+            (body,) = await self._unless_gone(request, job, self.service.slow)
+        except RegardError as error:  # nothing to look at, or too much
             raise Refusal(400, str(error)) from error
-        return Response(text, media_type="application/json")
+        return ready(body)
 
     async def languages(self) -> Response:
         """What can be translated to what."""
@@ -141,20 +154,23 @@ class Routes:
                 pair: places[pair]
                 for pair in [self.service.directory.find(wanted["source"], wanted["target"])]
             }
-        return answer(await asyncio.to_thread(lambda: [description(place) for place in places.values()]))
+        found = await self.service.desk.do(
+            lambda: in_json([description(place) for place in places.values()]), long=True
+        )
+        return ready(found)
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
         await self.read(request, schema.Given)
         return Response(self.service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def _unless_gone(self, request: Request, job: Job) -> list[Any]:
+    async def _unless_gone(self, request: Request, job: Job, batcher: Batcher) -> list[Any]:
         """The results of a job; if the client goes away, what has not begun is dropped."""
         watching = asyncio.ensure_future(_watch(request, job))
         try:
             return await job.all()
         finally:
-            self.service.batcher.cancel(job)
+            batcher.cancel(job)
             watching.cancel()
 
 
@@ -164,9 +180,9 @@ async def _watch(request: Request, job: Job) -> None:
     job.give_up(Refusal(GONE, "the client went away"))
 
 
-def _event(name: str, tree: Any) -> str:
+def _event(name: str, tree: Any) -> bytes:
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(tree, ensure_ascii=False)}\n\n"
+    return b"%bdata: %b\n\n" % (head.encode(), in_json(tree))
 
 
 class Direct:
@@ -199,7 +215,7 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
         loading = asyncio.create_task(service.load())
         yield
         loading.cancel()
-        service.batcher.close()
+        service.close()
 
     app = FastAPI(
         title="Regard",
@@ -217,12 +233,12 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _http_fault)
     app.add_exception_handler(Exception, _fault)
-    if origins:
-        app.add_middleware(
-            CORSMiddleware, allow_origins=origins, allow_headers=["*"], allow_methods=["GET", "POST"]
-        )
-        return Guard(app, service)
-    return Guard(Direct(app, {"/translate": routes.translate}), service)
+    app.openapi()  # it takes a while, and is kept
+    guarded = Guard(Direct(app, {"/translate": routes.translate}), service)
+    if not origins:
+        return guarded
+    # Around everything, so that a page can read refusals too.
+    return CORSMiddleware(guarded, origins, ("GET", "POST"), ("*",), expose_headers=("Retry-After",))
 
 
 def _add_routes(app: FastAPI, routes: Routes) -> None:
@@ -248,7 +264,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _http_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    routes = (route for route in request.app.routes if getattr(route, "path", "") == request.url.path)
+    routes = (route for route in request.app.routes if getattr(route, "path", "") == request.scope["path"])
     allowed = sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
     if error.status_code in (404, 405) and allowed:  # the page's files are looked for before it is said
         return answer({"error": "Method Not Allowed"}, 405, allow=", ".join(allowed))

@@ -1,10 +1,9 @@
 """Requests of many clients become batches for one engine, and a lone request never waits for company.
 
 Whatever waits when the engine becomes free goes together: a sentence of each request in turn, so that a
-long text delays nobody, as many as a batch may hold. A request that finds too many is sent away; one
-whose client has gone leaves the queue. The engine works in threads of its own, each with a batch, so that
-it is never idle while answers are sent; the event loop only hands over and takes back. Before this file:
-`service.py`; after it: `engine.py`.
+long text delays nobody, as many as a batch may hold. A request whose client has gone leaves the queue. The
+engine works in threads of its own, each with a batch, so that it is never idle while answers are sent; the
+event loop only hands over and takes back. Before this file: `service.py`; after it: `engine.py`.
 """
 
 import asyncio
@@ -17,9 +16,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from typing import Any, Protocol
 
-from regard.serving.limits import Limits, Refusal
+from regard.serving.limits import Limits
 
-NICE = 5  # of the engine's threads, above the rest
+NICE = 5  # of the engine's threads: to answer comes first, a refusal must not wait for a translation
 GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
 logger = logging.getLogger("regard.serving")
 Work = Callable[[Any, Sequence[str], bool], list[Any]]  # what is wished, texts, alone? -> a result each
@@ -29,7 +28,6 @@ class Counts(Protocol):
     """Whoever wants to know what the batcher does."""
 
     def batch(self, rows: int, seconds: float) -> None: ...
-    def queue(self, requests: int) -> None: ...
     def dropped(self, sentences: int) -> None: ...
 
 
@@ -73,20 +71,22 @@ class Job:
 
     async def all(self) -> list[Any]:
         """Every result, in the order of the sentences."""
-        async for _ in self.numbers():
-            pass
+        while self.missing and self.fault is None:
+            self._arrived.clear()
+            await self._arrived.wait()
+        if self.fault is not None:
+            raise self.fault
         return self.results
 
 
 class Batcher:
     """One engine and those who wait for it."""
 
-    def __init__(self, work: Work, limits: Limits, counts: Counts) -> None:
-        self.work, self.limits, self.counts = work, limits, counts
+    def __init__(self, work: Work, limits: Limits, counts: Counts, *, nice: int = NICE) -> None:
+        self.work, self.limits, self.counts, self.nice = work, limits, counts, nice
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
         self._running = 0  # sentences in the engine
-        self._inside: set[Job] = set()  # that wait or are in the engine; touched by the event loop alone
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.1  # that a batch takes, a running mean
@@ -105,33 +105,26 @@ class Batcher:
         if not texts:
             return job
         with self._wake:
-            if refusal := self.refusal():
-                raise refusal
-            self._inside.add(job)
             self._jobs.append(job)
-            self.counts.queue(len(self._jobs))
             self._wake.notify()
         return job
 
-    def refusal(self) -> Refusal | None:
-        """Where there are as many as may be: that it is so, and when to come back.
+    @property
+    def waiting(self) -> int:
+        """Requests of which something has not begun."""
+        return len(self._jobs)
 
-        Those in the engine count: whoever is taken waits for all before him, begun or not.
-        """
-        if len(self._inside) < self.limits.requests:
-            return None
-        seconds = 1 + int(self._seconds * len(self._jobs) / self.limits.rows)
-        said = f"too many requests at once ({self.limits.requests}); try again in {seconds} s"
-        return Refusal(429, said, retry_after=seconds)
+    @property
+    def wait(self) -> float:
+        """About the seconds that a newcomer waits."""
+        return self._seconds * len(self._jobs) / self.limits.rows
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""
-        self._inside.discard(job)
         with self._wake:
             if job in self._jobs:
                 self._jobs.remove(job)
                 self.counts.dropped(len(job.waiting))
-                self.counts.queue(len(self._jobs))
 
     @property
     def idle(self) -> bool:
@@ -147,10 +140,10 @@ class Batcher:
     # The engine's threads --------------------------------------------------------------------------
 
     def _run(self) -> None:
-        if hasattr(os, "setpriority"):  # to answer comes first: a refusal must not wait for a translation
+        if hasattr(os, "setpriority"):
             with contextlib.suppress(OSError):
                 this = threading.get_native_id()
-                os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + NICE)
+                os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + self.nice)
         while True:
             with self._wake:
                 while not self._jobs and not self._closed:
@@ -163,7 +156,6 @@ class Batcher:
                 batch = self._take()
                 alone = self._running == 0 and not self._jobs
                 self._running += len(batch)
-                self.counts.queue(len(self._jobs))
                 if self._jobs:
                     self._wake.notify()
             began = time.perf_counter()
@@ -230,5 +222,3 @@ class Batcher:
     def _deliver(self, batch: Sequence[tuple[Job, int]], results: Sequence[Any]) -> None:
         for (job, number), result in zip(batch, results, strict=True):
             job.arrive(number, result)
-            if not job.missing:
-                self._inside.discard(job)

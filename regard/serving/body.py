@@ -6,44 +6,51 @@ it is read. Before this file: the socket; after it: `schema.py`.
 
 import asyncio
 import json
-from collections.abc import Iterable
-from typing import Any, NoReturn
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from regard.serving.limits import DEPTH, TEXTS, Limits, Refusal
+from regard.serving.desk import Desk
+from regard.serving.limits import DEPTH, PARSED, TEXTS, VALUES, Limits, Refusal
 
+Given = TypeVar("Given")
+_STEPS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{,]', re.DOTALL)
 FIELDS = TEXTS + 100  # a text each, and all the others
 
 
 class Bodies:
     """Reads bodies; knows how many bytes of them are held."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits, self.held = limits, 0
+    def __init__(self, limits: Limits, desk: Desk) -> None:
+        self.limits, self.desk, self.held = limits, desk, 0
 
-    async def fields(self, request: Request) -> dict[str, Any]:
-        """Every field of the request; fields that are repeated become a list."""
-        given = _joined(parse_query(request.scope["query_string"]))
-        if request.method in ("GET", "HEAD"):
-            return given
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self.limits.body:
-            self._too_large()
-        data = await self._read(request)
-        if not data.strip():
-            return given
-        if kind == "application/x-www-form-urlencoded":
-            return given | _joined(parse_query(data))
-        if kind == "multipart/form-data":
-            return given | _joined(await _multipart(request.headers, data))
-        return given | parse_json(data)
+    async def fields(self, request: Request, checked: Callable[[dict[str, Any]], Given]) -> Given:
+        """What `checked` makes of every field of the request; fields that are repeated become a list.
+
+        A long request is taken apart in another thread; its bytes count as held until that is done.
+        """
+        query: bytes = request.scope["query_string"]
+        data = b""
+        if request.method not in ("GET", "HEAD"):
+            length = request.headers.get("content-length", "")
+            if length.isdecimal() and int(length[:20]) > self.limits.body:
+                self._too_large()
+            data = await self._read(request)
+        try:
+            kind = request.headers.get("content-type", "")
+            if len(data) + len(query) <= PARSED:
+                return checked(parse(query, kind, data))
+            return await self.desk.do(lambda: checked(parse(query, kind, data)), long=True)
+        finally:
+            self.held -= len(data)
 
     async def _read(self, request: Request) -> bytes:
+        """The body, whose bytes are held from now on."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -56,17 +63,31 @@ class Bodies:
                     if self.held > self.limits.bodies:
                         raise Refusal(429, "too many large requests at once", retry_after=1)
                     parts.append(part)
-        except TimeoutError:
-            seconds = f"{self.limits.body_seconds:g}"
-            raise Refusal(408, f"the request was not sent within {seconds} seconds") from None
-        except ClientDisconnect:
-            raise Refusal(400, "the client went away") from None
-        finally:
+        except BaseException as error:
             self.held -= size
+            if isinstance(error, TimeoutError):
+                seconds = f"{self.limits.body_seconds:g}"
+                raise Refusal(408, f"the request was not sent within {seconds} seconds") from None
+            if isinstance(error, ClientDisconnect):
+                raise Refusal(400, "the client went away") from None
+            raise
         return b"".join(parts)
 
     def _too_large(self) -> NoReturn:
         raise Refusal(413, f"the request is larger than {self.limits.body} bytes")
+
+
+def parse(query: bytes, kind: str, data: bytes) -> dict[str, Any]:
+    """The fields of a query string and a body; `kind` is the body's content type."""
+    given = _joined(parse_query(query))
+    if not data.strip():
+        return given
+    name = kind.partition(";")[0].strip().lower()
+    if name == "application/x-www-form-urlencoded":
+        return given | _joined(parse_query(data))
+    if name == "multipart/form-data":
+        return given | _joined(_multipart(kind, data))
+    return given | parse_json(data)
 
 
 def parse_query(data: bytes) -> list[tuple[str, str]]:
@@ -87,6 +108,8 @@ def parse_json(data: bytes) -> dict[str, Any]:
     >>> parse_json(b'{"q": "a"}')
     {'q': 'a'}
     """
+    if sum(map(data.count, (b"[", b"{", b","))) > VALUES and _values(data) > VALUES:
+        raise Refusal(400, f"Invalid request: the JSON has more than {VALUES} values")
     try:
         value = json.loads(data.decode("utf-8-sig"), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -102,6 +125,11 @@ def parse_json(data: bytes) -> dict[str, Any]:
     raise Refusal(400, f"Invalid request: the JSON is nested deeper than {DEPTH}")
 
 
+def _values(data: bytes) -> int:
+    """About how many values a JSON text holds: what begins or parts them, outside of strings."""
+    return sum(found[0] in b"[{," for found in _STEPS.finditer(data))
+
+
 def _inside(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
@@ -112,27 +140,42 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
-async def _multipart(headers: Headers, data: bytes) -> list[tuple[str, str]]:
+def _multipart(kind: str, data: bytes) -> list[tuple[str, str]]:
     async def once() -> Any:
         yield data
 
     try:
         parser = MultiPartParser(
-            headers, once(), max_files=0, max_fields=FIELDS, max_part_size=max(1, len(data))
+            Headers({"content-type": kind}),
+            once(),
+            max_files=0,
+            max_fields=FIELDS,
+            max_part_size=max(1, len(data)),
         )
-        form = await parser.parse()
+        form = _at_once(parser.parse())
     except (MultiPartException, KeyError, ValueError, LookupError) as error:
         raise Refusal(400, f"Invalid request: broken form ({getattr(error, 'message', error)})") from None
     return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+
+
+def _at_once(task: Coroutine[Any, Any, Any]) -> Any:
+    """The result of what waits for nothing: all data are here, and files are refused."""
+    try:
+        task.send(None)
+    except StopIteration as done:
+        return done.value
+    task.close()
+    raise Refusal(400, "Invalid request: broken form")
 
 
 def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
     """Fields by name; one that comes again makes a list."""
     fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in fields:
-            before = fields[name]
-            fields[name] = [*before, value] if isinstance(before, list) else [before, value]
-        else:
+        if name not in fields:
             fields[name] = value
+        elif isinstance(fields[name], list):
+            fields[name].append(value)
+        else:
+            fields[name] = [fields[name], value]
     return fields

@@ -4,15 +4,22 @@ What is asked of a batch is one value (`Wish`, `Glance`), so that only sentences
 together. Before this file: `batcher.py`; beneath it: `regard.decoding`, `regard.look`.
 """
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.errors import DataError, UsageError
+from regard.serving.answers import in_json
+from regard.serving.limits import LOOK_NUMBERS
 from regard.serving.served import Served
 
 if TYPE_CHECKING:
-    from regard.decoding.translator import Translation
+    from regard.decoding.search import Hypothesis
+    from regard.engine.engine import Engine
     from regard.serving.align import Traced
+    from regard.tasks.translation.translator import Translation, Translator
 
 Pair = tuple[str, str]
 
@@ -34,7 +41,7 @@ class Glance:
     off: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One way to translate a sentence."""
 
@@ -49,11 +56,10 @@ def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str], th
     `threads` are those that the native engine may use here; it gives the same translations with any number.
     """
     served = models[key.pair]
-    _use(served, threads)
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
     once = list(dict.fromkeys(texts))
-    found = served.translator.hypotheses(
+    found = _limited(served.translator, threads).hypotheses(
         once,
         n_best=key.n_best,
         beam=max(served.translator.decode.beam, key.n_best),
@@ -64,11 +70,26 @@ def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str], th
     return [by_text[text] for text in texts]
 
 
-def _use(served: Served, threads: int) -> None:
+@dataclass(frozen=True)
+class _Limited:
+    """The native engine with so many threads for each call."""
+
+    engine: "Engine"
+    threads: int
+
+    def search(self, *given: Any, **options: Any) -> "list[list[Hypothesis]]":
+        return self.engine.search(*given, threads=self.threads, **options)
+
+
+def _limited(translator: "Translator", threads: int) -> "Translator":
+    """The same translator with so many of the engine's threads; others may be using it with more."""
     from regard.engine.engine import Engine
 
-    if threads and isinstance(served.translator.engine, Engine):
-        served.translator.engine.threads = threads
+    if not threads or not isinstance(translator.engine, Engine):
+        return translator
+    limited = copy(translator)
+    limited.engine = _Limited(translator.engine, threads)
+    return limited
 
 
 def _plain(found: "Sequence[Translation]") -> list[Reading]:
@@ -93,9 +114,32 @@ def _traced(
     ]
 
 
-def _look(served: Served, glance: Glance, text: str) -> str:
-    """The JSON of `regard look`, with the given heads switched off."""
+def check_glance(served: Served, off: Mapping[str, Sequence[int]], tokens: int) -> None:
+    """That there are such heads, and not too much to tell; UsageError or DataError."""
+    from regard.look.trace import attentions
+
+    heads = {each.site.name: each.n_heads for each in attentions(served.translator.model)}
+    for name, numbers in off.items():
+        if name not in heads:
+            near = difflib.get_close_matches(name[:100], heads, 1, 0) or ["none"]
+            raise UsageError(f"heads_off: there is no {name[:100]!a}; the nearest is {near[0]}")
+        if wrong := [number for number in numbers if number >= heads[name]]:
+            raise UsageError(f"heads_off: {name} has {heads[name]} heads; there is no {wrong[0]}")
+    weights = sum(heads.values()) * (tokens + 1) ** 2
+    if weights > LOOK_NUMBERS:
+        raise DataError(
+            f"q has {tokens} tokens and {weights:,} weights in this model; at most {LOOK_NUMBERS:,} are "
+            f"told, take a shorter sentence"
+        )
+
+
+def _look(served: Served, glance: Glance, text: str) -> bytes:
+    """The JSON of `regard look`, with the given heads switched off; without the walk where that is long."""
     from regard.look import look
 
     off = {name: list(heads) for name, heads in glance.off}
-    return look(served.translator, text, off=off).to_json()
+    found = look(served.translator, text, off=off, most=LOOK_NUMBERS)
+    weights = sum(each.weights.numel() for each in found.maps)
+    if weights > 2 * LOOK_NUMBERS:  # the translation is much longer than the sentence
+        raise DataError(f"q has {weights:,} weights with its translation; take a shorter sentence")
+    return in_json(found.to_dict())

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from regard.serving.answers import refuse
-from regard.serving.limits import Refusal
+from regard.serving.limits import LOOKS, Refusal
 
 if TYPE_CHECKING:
     from regard.serving.service import Service
@@ -62,18 +62,25 @@ class Guard:
         passage = _Passage(scope, receive, send, self.service.limits.send_seconds)
         path = scope["path"] if scope["path"] in COUNTED else "other"
         began = time.perf_counter()
+        scope["places"] = []  # what the request has in the room, until it is answered
         self.service.under_way += path != "/health"
+        self.service.looks += path == "/attention"
         try:
-            if path in QUEUED and await self._turned_away(passage):
+            if path in QUEUED and await self._turned_away(path, passage):
                 return
             await self.app(scope, passage.receive, passage.send)
         finally:
+            for place in scope["places"]:
+                place.leave()
             self.service.under_way -= path != "/health"
+            self.service.looks -= path == "/attention"
             self.service.metrics.answered(path, passage.status, time.perf_counter() - began)
 
-    async def _turned_away(self, passage: "_Passage") -> bool:
+    async def _turned_away(self, path: str, passage: "_Passage") -> bool:
         """Whether the queue is full; it is said at once, because those that are sent away are many then."""
-        refusal = self.service.batcher.refusal()
+        refusal = self.service.room.refusal()
+        if refusal is None and path == "/attention" and self.service.looks > LOOKS:
+            refusal = self.service.room.full(f"more than {LOOKS} requests for /attention at once")
         if refusal is None:
             return False
         await passage.read_up()
@@ -83,7 +90,7 @@ class Guard:
 
     def refusal(self, path: str) -> Refusal | None:
         """Why a request for this path is turned away by its head alone; it is counted."""
-        refusal = self.service.batcher.refusal() if path in QUEUED else None
+        refusal = self.service.room.refusal() if path in QUEUED else None
         if refusal is not None:
             self.service.metrics.answered(path, refusal.status, 0.0)
         return refusal

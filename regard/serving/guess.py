@@ -38,21 +38,24 @@ def likeliest(text: str, codes: Sequence[str], count: Callable[[str, str], int])
     ['ru']
     """
     text = text[:READ]
-    written = [code for code in codes if _written_in(text, code)] or list(codes)
+    most = _script_name(text)
+    written = [code for code in codes if _written_in(most, code)] or list(codes)
     sizes = {code: count(code, text) for code in written}
     least = min(sizes.values(), default=0)
     return [code for code in written if sizes[code] == least]
 
 
-def _written_in(text: str, code: str) -> bool:
-    """Whether most letters of a text are of the script of a language."""
+def _script_name(text: str) -> str:
+    """What Unicode calls the script of most letters of a text; nothing where there are none."""
     letters = Counter(
         unicodedata.name(character, "").partition(" ")[0].partition("-")[0]
         for character in text
         if character.isalpha()
     )
+    return letters.most_common(1)[0][0] if letters else ""
+
+
+def _written_in(most: str, code: str) -> bool:
+    """Whether that is the script of a language, as far as it is known."""
     script = script_of(code)
-    if not letters or not script:
-        return True
-    most = letters.most_common(1)[0][0]
-    return script in _SCRIPTS.get(most, {script})
+    return not (most and script) or script in _SCRIPTS.get(most, {script})

@@ -1,18 +1,34 @@
 """What a client may ask for, and how it is told no.
 
-Every number that comes from outside has its bound here. A refusal is a status and one line; `app.py` sends it
-as `{"error": "..."}`, as LibreTranslate does.
+Every number that comes from outside has its bound here, and so has what it makes the server do and hold: it
+is known before the work begins. A refusal is a status and one line; `app.py` sends it as `{"error": "..."}`,
+as LibreTranslate does. docs/serving.md lists them all.
 """
 
 from dataclasses import dataclass
 
 TEXTS = 1000  # in one request
+SENTENCES = 10_000  # in one request
+MARKS = 10_000  # tags and terms in one request
 ALTERNATIVES = 10
 TERMS = 200  # of a glossary
 TERM_CHARACTERS = 200
 CODE_CHARACTERS = 35  # the longest language tag that BCP 47 asks one to store
 HEADS_OFF = 4096
 DEPTH = 8  # of JSON
+VALUES = 20_000  # in JSON
+LOOKS = 8  # requests for `/attention` under way at a time
+LOOK_NUMBERS = 400_000  # weights in an answer of `/attention`, and as many of the walk: some 5 MB
+HEADERS = 100  # of a request
+HEAD = 131_072  # bytes before the body; a text may come in the address
+CONNECTIONS = 2000  # open at a time, where there are descriptors for them
+# What is done where: the event loop must be free again within milliseconds.
+PARSED = 4096  # bytes; a longer body is taken apart in another thread
+SMALL = 600  # characters; a longer text, or one with tags, terms or words to tell, is cut in another thread
+QUICK = 2000  # characters times readings; what is more waits in a queue of its own
+# Bytes that are held for a request until its answer is sent, rounded up.
+SENTENCE, READING, TRACED = 600, 300, 900
+TOKEN, TRACED_TOKEN, TOLD_TOKEN = 12, 40, 250  # of a reading: plain, with its alignment, with its words told
 
 
 @dataclass(frozen=True)
@@ -23,6 +39,8 @@ class Limits:
     requests: int = 32  # that wait for the engine or are in it
     rows: int = 32  # sentences in one batch
     tokens: int = 4096  # padded source tokens in one batch
+    seconds: float = 120.0  # from the whole request to the last sentence of its answer
+    held: int = 128_000_000  # bytes for all requests under way; one may have a quarter of them
     body_seconds: float = 10.0  # for a client to send its request
     send_seconds: float = 30.0  # for a client to take what is sent
     drain_seconds: float = 30.0  # for requests under way when the server is told to end
@@ -36,6 +54,11 @@ class Limits:
     def bodies(self) -> int:
         """Bytes of all requests that are being received; past them newcomers are sent away."""
         return 8 * self.body
+
+    @property
+    def long_requests(self) -> int:
+        """Long requests at a time: they must leave room for short ones."""
+        return max(1, self.requests // 2)
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer, not a fault

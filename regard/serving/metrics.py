@@ -32,10 +32,6 @@ class Metrics:
         self.rows.observe(rows)
         self.busy.inc(seconds)
 
-    def queue(self, requests: int) -> None:
-        """So many requests wait."""
-        self.waiting.set(requests)
-
     def dropped(self, sentences: int) -> None:
         """So many sentences were dropped before they were begun."""
         self.gone.inc(sentences)

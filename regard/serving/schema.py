@@ -16,7 +16,6 @@ from regard.serving.limits import (
     TERM_CHARACTERS,
     TERMS,
     TEXTS,
-    Limits,
     Refusal,
 )
 
@@ -114,11 +113,8 @@ def _first_fault(error: ValidationError) -> str:
     return f"Invalid request: {place}: {fault['msg']}"
 
 
-def bounded(texts: list[str], limits: Limits) -> list[str]:
-    """The texts if they are short enough; half a surrogate pair, which is no text, becomes U+FFFD."""
-    length = sum(map(len, texts))
-    if length > limits.characters:
-        raise Refusal(400, f"Invalid request: text has {length} characters, the limit is {limits.characters}")
+def sound(texts: list[str]) -> list[str]:
+    """The texts; half a surrogate pair, which is no text, becomes U+FFFD."""
     return [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
 
 

@@ -6,7 +6,6 @@ spells the text in the fewest tokens; where that does not tell them apart, the c
 file: model folders; after it: `engine.py`, `service.py`.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.config import Config, from_dict
-from regard.errors import ModelError, RegardError, UsageError
+from regard.config.file import read_config
+from regard.errors import UsageError
 from regard.serving.guess import likeliest
 from regard.serving.limits import Refusal
+from regard.tasks.task import expect
 from regard.text.languages import language_name
 
 if TYPE_CHECKING:
-    from regard.decoding.translator import Translator
+    from regard.tasks.translation.translator import Translator
 
 UNKNOWN = ("src", "tgt")  # what a model is called that does not know its languages
 _PREFIX = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)=(.+)")
@@ -54,29 +54,15 @@ class Served:
         return len(self.translator.tokenizer.encode_batch([text])[0])
 
 
-def read_config(folder: Path) -> Config:
-    """The settings of a model folder; its weights are verified when they are loaded."""
-    if not (folder / "config.json").is_file():
-        what = "is no model folder: it holds no config.json" if folder.is_dir() else "is no folder"
-        raise ModelError(f"{folder} {what}; give the folder that regard train made")
-    try:
-        tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        tree.pop("checksums", None)
-        return from_dict(tree)
-    except (OSError, ValueError, AttributeError, TypeError, RegardError) as error:
-        raise ModelError(
-            f"{folder / 'config.json'} cannot be used ({error}); copy the folder again"
-        ) from error
-
-
 def parse_place(argument: str) -> Place:
     """`DIR` or `en-de=DIR` as a place; the folder's own languages where none are said."""
     found = _PREFIX.fullmatch(argument)
     if found and not Path(argument).exists():
         place = Place(Path(found[3]), found[1], found[2])
-        read_config(place.folder)
+        expect(place.folder, "translation")
     else:
         folder = Path(argument)
+        expect(folder, "translation")
         text = read_config(folder).text
         languages = (text.source, text.target) if text.source and text.target else UNKNOWN
         place = Place(folder, *languages)
@@ -87,7 +73,7 @@ def parse_place(argument: str) -> Place:
 
 @dataclass(frozen=True)
 class Loading:
-    """How models are loaded: the options of `regard.engine.load`."""
+    """How models are loaded: the options of `regard.tasks.translation.load`."""
 
     device: str = "cpu"
     precision: str = "auto"
@@ -95,7 +81,7 @@ class Loading:
 
     def load(self, place: Place) -> Served:
         """The model in a folder, ready to translate."""
-        from regard.engine.load import load  # torch is loaded while the server already answers
+        from regard.tasks.translation.load import load  # torch is loaded while the server already answers
 
         config = read_config(place.folder)
         translator = load(place.folder, device=self.device, precision=self.precision, engine=self.engine)

@@ -4,24 +4,33 @@ On SIGTERM (or Ctrl-C) `/health` says draining, new requests are refused, those 
 the process ends; a second signal ends it at once. Before this file: `regard serve`.
 """
 
+import asyncio
+import logging
+import resource
 import socket
+import sys
 import time
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
 from regard.serving.guard import Guard, in_bytes
-from regard.serving.limits import Refusal
+from regard.serving.limits import CONNECTIONS, HEAD, HEADERS, Refusal
 from regard.serving.service import DRAINING, Service
 
 FIRST_WORDS = 10.0  # seconds that a new connection may be silent
-HEAD = 131_072  # bytes before the body; a text may come in the address
 KEEP_ALIVE = 15
 BACKLOG = 1024  # connections that wait to be taken
+TAKEN = 8  # connections that are taken at a time
+SPARE = 3 * TAKEN + 16  # descriptors for those on their way in, which are not counted yet, and for files
 SMALL = 5  # digits of the length of a body that is read up where its request is turned away
+SWITCH = 0.001  # seconds until a thread has to hand the interpreter to another that waits for it
+logger = logging.getLogger("regard.serving")
 
 
 class Connection(HttpToolsProtocol):
@@ -29,21 +38,72 @@ class Connection(HttpToolsProtocol):
 
     begun = 0  # requests
     head: int | None = 0  # bytes of the head that is being read; None: it is read
+    idle = 0  # bytes that came since then without being body: trailers, and what stands around chunks
+    since = 0.0  # when it was heard last
+    most = CONNECTIONS  # of all that are open
     turned_away: Refusal | None = None  # why the request that is being read is not taken
+    deaf = False  # what comes is not listened to any more
 
     def connection_made(self, transport: Any) -> None:
-        """A client has come."""
+        """A client has come; where too many are there, one that says nothing has to go."""
         super().connection_made(transport)
+        self.since = time.monotonic()
         self.loop.call_later(FIRST_WORDS, self._expect_head, 0)
+        if len(self.connections) > self.most:
+            others = [each for each in self.connections if isinstance(each, Connection) and each is not self]
+            oldest = min(
+                (each for each in others if not each.busy), key=lambda each: each.since, default=None
+            )
+            if oldest is not None:
+                oldest.transport.abort()
+                oldest.connections.discard(oldest)
+            else:
+                self._refuse(Refusal(503, "too many connections; try again soon", retry_after=2))
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request on it is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
-        """It said something; a head without end is not listened to."""
+        """It said something; what has no end is not listened to."""
+        self._unset_keepalive_if_required()
+        self.since = time.monotonic()
+        if self.deaf:
+            return
         if self.head is not None:
             self.head += len(data)
-            if self.head > HEAD:
-                self.send_400_response("The head of the request is too large.")
+        self.idle += len(data)
+        if (self.head or 0) > HEAD or self.idle > 2 * HEAD:
+            self._refuse(Refusal(400, "the head of the request, or what follows its body, is too large"))
+            return
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(Refusal(400, "this server does not switch protocols; leave out the header Upgrade"))
+        except httptools.HttpParserError:
+            self._refuse(Refusal(400, "this is no HTTP request, or none that is understood"))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer so, if no other answer is on its way, listen no more, and close."""
+        if self.deaf:
+            return
+        self.deaf = True
+        if self.busy:
+            self.cycle.keep_alive = False  # its answer is the last one
+            self.pipeline.clear()
+            if not self.cycle.more_body:
                 return
-        super().data_received(data)
+        self.transport.write(in_bytes(refusal, self.server_state.default_headers, False))
+        self.transport.close()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the head; those after the body are none of it."""
+        if self.head is None:
+            return
+        if len(self.headers) >= HEADERS:
+            raise ValueError("too many headers")
+        super().on_header(name, value)
 
     def on_message_begin(self) -> None:
         """A request begins; its head has to come soon."""
@@ -54,19 +114,26 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is read; where there is no room, it is all that the request costs."""
-        self.head = None
+        self.head, self.idle = None, 0
+        if self.parser.should_upgrade():
+            # What comes next would be taken for another request, whatever the client meant by it.
+            self._refuse(Refusal(400, "this server does not switch protocols; leave out the header Upgrade"))
+            return
         self.turned_away = self._refusal()
         if self.turned_away is None:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Some of the body."""
-        if self.turned_away is None:
+        self.idle = 0
+        if self.turned_away is None and not self.deaf:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is read."""
-        self.head = 0
+        self.head = self.idle = 0
+        if self.deaf:
+            return
         if self.turned_away is None:
             super().on_message_complete()
             return
@@ -103,6 +170,13 @@ class Connection(HttpToolsProtocol):
             super().timeout_keep_alive_handler()
 
 
+def connections_there_can_be() -> int:
+    """Connections that may be open: no more than there are descriptors, or nobody could even be refused."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 32
+    return max(1, min(CONNECTIONS, soft - open_now - SPARE))
+
+
 class Server(uvicorn.Server):
     """uvicorn's server, which answers what it has taken before it ends."""
 
@@ -111,6 +185,20 @@ class Server(uvicorn.Server):
         self.service = service
         self.signal = 0
         self.patience = 0.0  # until when those under way are waited for
+        self.quiet_until = 0.0  # no trouble is told before
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; asyncio takes as many newcomers at a time as it lets wait, which are too many to count."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)
+        asyncio.get_running_loop().set_exception_handler(self._trouble)
+
+    def _trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What went wrong outside of any request, in a line; a flood of them is no help to anybody."""
+        if time.monotonic() > self.quiet_until:
+            self.quiet_until = time.monotonic() + 10
+            logger.error("%s (%s)", context["message"], context.get("exception"))
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """The first signal drains, the second ends."""
@@ -162,11 +250,21 @@ def serve(service: Service, app: Any, listening: socket.socket) -> None:
         lifespan="on",
         log_config=None,
         access_log=False,
+        backlog=TAKEN,
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=5,
     )
-    Server(config, service).run(sockets=[listening])
+    Connection.most = connections_there_can_be()
+    logging.getLogger("uvicorn.error").setLevel(
+        logging.ERROR
+    )  # a client's mistakes are not the log's business
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        Server(config, service).run(sockets=[listening])
+    finally:
+        sys.setswitchinterval(before)
     if service.fault is not None:
         raise service.fault

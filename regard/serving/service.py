@@ -4,41 +4,33 @@ Knows nothing of HTTP but its refusals. `app.py` calls it; beneath it are `docum
 """
 
 import asyncio
+import gc
 import hashlib
 import hmac
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from regard.errors import RegardError
 from regard.serving import engine
-from regard.serving.batcher import Batcher, Job
-from regard.serving.document import Document, read_document
+from regard.serving import limits as bounds
+from regard.serving.asked import Asked, Cut, answer, small
+from regard.serving.batcher import NICE, Batcher, Job
+from regard.serving.desk import Desk
+from regard.serving.document import Document, Sentence, read_document
 from regard.serving.engine import Glance, Pair, Reading, Wish
+from regard.serving.guess import READ
 from regard.serving.limits import Limits, Refusal
 from regard.serving.metrics import Metrics
-from regard.serving.schema import Attention, Detect, Translate, bounded
-from regard.serving.served import Directory, Loading
+from regard.serving.room import Place, Room
+from regard.serving.schema import Attention, Detect, Translate, sound
+from regard.serving.served import Directory, Loading, Served
+from regard.text.glossary import Glossary
 
 LOADING, READY, DRAINING = "loading", "ready", "draining"
-WORKERS = 4  # batches at a time, at most
-LONG = 4000  # characters; a longer text is cut in another thread
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request under way."""
-
-    documents: Sequence[Document]
-    job: Job
-    single: bool  # a text, not a list
-    alternatives: int
-    words: bool
-    detected: dict[str, Any] | None = None
-
-    def lists(self, results: Sequence[list[Reading]]) -> list[list[list[Reading]]]:
-        """The readings of each document's sentences."""
-        waiting = iter(results)
-        return [[next(waiting) for _ in document.sentences] for document in self.documents]
+WORKERS = 4  # batches at a time, at most, in each queue
+TURN = 8  # pieces of a stream after which others have their turn
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -56,12 +48,25 @@ class Service:
     threads: int = 1  # of the engine
 
     def __post_init__(self) -> None:
-        self.batcher = Batcher(self._work, self.limits, self.metrics)
+        self.quick = Batcher(self._work, self.limits, self.metrics)
+        # What is long is less urgent, and has a core at a time: a sentence that comes finds the other free.
+        self.slow = Batcher(self._slow_work, self.limits, self.metrics, nice=2 * NICE)
+        self.room = Room(self.limits, lambda: self.quick.wait + self.slow.wait)
+        self.desk = Desk()
+        self.looks = 0  # requests to look inside that are under way
+        self.metrics.waiting.set_function(lambda: self.quick.waiting + self.slow.waiting)
         self._digests = [hashlib.sha256(key.encode()).digest() for key in self.keys]
 
     def _work(self, key: Any, texts: Sequence[str], alone: bool) -> list[Any]:
-        share = max(1, self.threads // max(1, len(self.batcher.threads)))
-        return engine.run(self.directory.models, key, texts, self.threads if alone else share)
+        alone = alone and self.slow.idle
+        return engine.run(self.directory.models, key, texts, self.threads if alone else self._share())
+
+    def _slow_work(self, key: Any, texts: Sequence[str], alone: bool) -> list[Any]:
+        return engine.run(self.directory.models, key, texts, self._share())
+
+    def _share(self) -> int:
+        """Threads of a batch that others run beside."""
+        return max(1, self.threads // max(1, len(self.quick.threads)))
 
     # From loading to the end -----------------------------------------------------------------------
 
@@ -70,12 +75,16 @@ class Service:
         try:
             for pair, place in self.directory.places.items():
                 self.directory.models[pair] = await asyncio.to_thread(self.loading.load, place)
-            self.batcher.start(self._workers())
+            for batcher in (self.quick, self.slow):
+                batcher.start(self._workers())
             for pair in self.directory.places:  # the first time is slow: let it not be a client's
-                await self.batcher.submit(Wish(pair), ["a"], [1]).all()
+                await self.quick.submit(Wish(pair), ["a"], [1]).all()
         except Exception as error:
             self.fault = error
             return
+        # What stays is looked through no more: a search for garbage among it stopped everybody for 130 ms.
+        gc.collect()
+        gc.freeze()
         if self.state == LOADING:
             self.state = READY
 
@@ -90,7 +99,13 @@ class Service:
     @property
     def idle(self) -> bool:
         """Whether nobody waits for an answer."""
-        return self.batcher.idle and self.under_way == 0
+        return self.quick.idle and self.slow.idle and self.under_way == 0
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self.quick.close()
+        self.slow.close()
+        self.desk.close()
 
     def check_ready(self) -> None:
         """Refuse while loading or draining."""
@@ -111,24 +126,64 @@ class Service:
     async def begin(self, ask: Translate) -> Asked:
         """Find the model, cut the texts, and put the sentences in the queue."""
         self.check_ready()
-        texts = bounded(ask.texts, self.limits)
-        pair, detected = self._pair(ask.source, ask.target, "\n".join(texts))
+        length = sum(map(len, ask.texts))
+        if length > self.limits.characters:
+            said = f"text has {length} characters, the limit is {self.limits.characters}"
+            raise Refusal(400, f"Invalid request: {said}")
         if ask.words and ask.format == "html":
             raise Refusal(400, "Invalid request: words are told for format=text only")
-        wish = Wish(pair, ask.alternatives + 1, ask.words)
-        if sum(map(len, texts)) > LONG:
-            documents, sizes = await asyncio.to_thread(self._documents, texts, ask, pair)
-        else:
-            documents, sizes = self._documents(texts, ask, pair)
-        if any(document.needs_trace for document in documents):
-            wish = Wish(pair, ask.alternatives + 1, traced=True)
+        long = len(ask.texts) > 20 or length * (ask.alternatives + 1) > bounds.QUICK
+        place = self.room.enter(long=long)
+        try:
+            cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
+            place.hold(cut.bytes(ask))
+            wish = Wish(cut.pair, ask.alternatives + 1, ask.words or cut.traced)
+            batcher = self.slow if long else self.quick
+            job = batcher.submit(wish, cut.sentences, cut.sizes)
+            self._expect(place, job)
+        except BaseException:
+            place.leave()
+            raise
+        label = "-".join(cut.pair)
+        self.metrics.characters.labels(label).inc(length)
+        self.metrics.sentences.labels(label).inc(len(cut.sizes))
+        return Asked(ask, cut.documents, job, place, batcher, cut.detected)
+
+    def _expect(self, place: Place, job: Job) -> None:
+        """Give a job up when its time is over."""
+        seconds = self.limits.seconds
+        said = f"it could not be done within {seconds:g} seconds; send less text at a time"
+        place.within(seconds, lambda: job.give_up(Refusal(503, said, retry_after=2)))
+
+    def _cut(self, ask: Translate) -> Cut:
+        texts = sound(ask.texts)
+        pair, detected = self._pair(ask.source, ask.target, "\n".join(texts))
+        served = self.directory.models[pair]
+        documents, count = [], 0
+        glossary = Glossary(ask.glossary)
+        for text in texts:
+            documents.append(self._document(text, ask, served, glossary))
+            count += len(documents[-1].sentences)
+            if count > bounds.SENTENCES:
+                said = f"the text has more than {bounds.SENTENCES} sentences; send it in several requests"
+                raise Refusal(400, f"Invalid request: {said}")
         sentences = [sentence.text for document in documents for sentence in document.sentences]
-        job = self.batcher.submit(wish, sentences, sizes)
-        label = "-".join(pair)
-        self.metrics.characters.labels(label).inc(sum(map(len, texts)))
-        self.metrics.sentences.labels(label).inc(len(sentences))
-        single = isinstance(ask.q, str)
-        return Asked(documents, job, single, ask.alternatives, ask.words, detected)
+        sizes = [len(ids) + 1 for ids in served.translator.tokenizer.encode_batch(sentences)]
+        traced = any(document.needs_trace for document in documents)
+        return Cut(pair, documents, sizes, ask.words or traced, detected)
+
+    def _document(self, text: str, ask: Translate, served: Served, glossary: Glossary) -> Document:
+        try:
+            return read_document(
+                text,
+                markup=ask.format == "html",
+                glossary=glossary,
+                count=served.count,
+                limit=served.limit,
+                most=bounds.MARKS,
+            )
+        except RegardError as error:
+            raise Refusal(400, f"Invalid request: {error}") from error
 
     def _pair(self, source: str, target: str, text: str) -> tuple[Pair, dict[str, Any] | None]:
         """The pair of languages that is meant, and what was detected if that was asked."""
@@ -143,94 +198,77 @@ class Service:
         code, confidence = guesses[0]
         return self.directory.find(code, target), {"language": code, "confidence": confidence}
 
-    def _documents(
-        self, texts: Sequence[str], ask: Translate, pair: Pair
-    ) -> tuple[list[Document], list[int]]:
-        served = self.directory.models[pair]
-        documents = [
-            read_document(
-                text,
-                markup=ask.format == "html",
-                glossary=ask.glossary,
-                count=served.count,
-                limit=served.limit,
-            )
-            for text in texts
-        ]
-        sentences = [sentence.text for document in documents for sentence in document.sentences]
-        return documents, [len(ids) + 1 for ids in served.translator.tokenizer.encode_batch(sentences)]
-
-    def answer(self, asked: Asked, results: Sequence[list[Reading]]) -> dict[str, Any]:
-        """What `/translate` says."""
-        texts, others, words = [], [], []
-        for document, readings in zip(asked.documents, asked.lists(results), strict=True):
-            best = [each[0] for each in readings]
-            texts.append("".join(document.pieces(best)))
-            if asked.alternatives:
-                others.append(_alternatives(document, readings, asked.alternatives))
-            if asked.words:
-                words.append(document.words(best))
-        found: dict[str, Any] = {"translatedText": texts}
-        if asked.alternatives:
-            found["alternatives"] = others
-        if asked.words:
-            found["words"] = words
-        if asked.single:
-            found = {name: values[0] for name, values in found.items()}
-        if asked.detected:
-            several = [asked.detected] * len(texts)
-            found["detectedLanguage"] = asked.detected if asked.single else several
-        return found
+    async def told(
+        self, asked: Asked, results: Sequence[list[Reading]], say: Callable[[Any], Result]
+    ) -> Result:
+        """What `say` makes of the answer; where that takes time, the event loop goes on meanwhile."""
+        if asked.plain:
+            return say(answer(asked, results))
+        return await self.desk.do(lambda: say(answer(asked, results)), long=asked.place.long)
 
     async def deltas(self, asked: Asked) -> AsyncIterator[dict[str, Any]]:
         """The answer piece by piece, in its order, as soon as each piece is known."""
         flow = [(i, part) for i, document in enumerate(asked.documents) for part in document.parts]
         done: set[int] = set()
-        at = number = 0  # of the flow, and of its sentences
+        number = 0  # of the sentences
         numbers = asked.job.numbers()
-        while at < len(flow):
-            index, part = flow[at]
+        for at, (index, part) in enumerate(flow):
             if isinstance(part, str):
                 text = part
             else:
                 while number not in done:
                     done.add(await anext(numbers))
-                text = asked.documents[index].rendered(part, asked.job.results[number][0])
+                text = await self._rendered(asked, index, part, asked.job.results[number][0])
                 number += 1
-            at += 1
             if text:
                 yield {"index": index, "text": text}
+            if at % TURN == 0:
+                await asyncio.sleep(0)
 
-    def glance(self, ask: Attention) -> Job:
+    async def _rendered(self, asked: Asked, index: int, sentence: Sentence, reading: Reading) -> str:
+        document = asked.documents[index]
+        if reading.trace is None:
+            return document.rendered(sentence, reading)
+        return await self.desk.do(lambda: document.rendered(sentence, reading), long=asked.place.long)
+
+    async def glance(self, ask: Attention) -> tuple[Job, Place]:
         """Put a sentence to look into in the queue."""
         self.check_ready()
-        (text,) = bounded([ask.q], self.limits)
+        if len(ask.q) > self.limits.characters:
+            raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
+        place = self.room.enter(long=True)
+        try:
+            pair, text, tokens = await self.desk.do(
+                lambda: self._sentence(ask), long=len(ask.q) > bounds.QUICK
+            )
+            off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
+            job = self.slow.submit(Glance(pair, off), [text], [tokens])
+            self._expect(place, job)
+        except BaseException:
+            place.leave()
+            raise
+        return job, place
+
+    def _sentence(self, ask: Attention) -> tuple[Pair, str, int]:
+        """The one sentence of a request to look inside, if it can be done."""
+        (text,) = sound([ask.q])
         pair, _ = self._pair(ask.source, ask.target, text)
         served = self.directory.models[pair]
-        tokens = served.count(text)
+        # A token has eight characters at most on average: what is longer need not be counted.
+        tokens = served.count(text) if len(text) <= 8 * served.limit else len(text)
         if not 0 < tokens <= served.limit:
             raise Refusal(400, f"Invalid request: q has {tokens} tokens; give 1 to {served.limit}")
-        off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
-        return self.batcher.submit(Glance(pair, off), [text], [tokens])
+        try:
+            engine.check_glance(served, ask.heads_off, tokens)
+        except RegardError as error:
+            raise Refusal(400, f"Invalid request: {error}") from error
+        return pair, text, tokens
 
-    def detect(self, ask: Detect) -> list[dict[str, Any]]:
+    async def detect(self, ask: Detect) -> list[dict[str, Any]]:
         """What `/detect` says."""
         self.check_ready()
-        (text,) = bounded([ask.q], self.limits)
-        return [{"language": code, "confidence": share} for code, share in self.directory.guess(text)]
-
-
-def _alternatives(document: Document, readings: Sequence[list[Reading]], count: int) -> list[str]:
-    """Other answers, the best first: each has another reading of one sentence, the one that loses least."""
-    best = [each[0] for each in readings]
-    losses = [
-        (several[0].score - other.score, number, other)
-        for number, several in enumerate(readings)
-        for other in several[1:]
-    ]
-    said = {"".join(document.pieces(best)): None}
-    for _, number, other in sorted(losses, key=lambda each: each[:2]):
-        if len(said) > count:
-            break
-        said["".join(document.pieces([*best[:number], other, *best[number + 1 :]]))] = None
-    return list(said)[1:]
+        if len(ask.q) > self.limits.characters:
+            raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
+        (text,) = sound([ask.q[:READ]])
+        found = await self.desk.do(lambda: self.directory.guess(text), long=False)
+        return [{"language": code, "confidence": share} for code, share in found]

@@ -13,32 +13,55 @@ import torch
 from torch import Tensor
 
 from regard.attention.record import record
-from regard.data.batch import pad_sources
-from regard.decoding.translator import Translator
-from regard.serving.align import Traced, token_spans
+from regard.data.inputs import pad_sources
+from regard.look.trace import attentions
+from regard.serving.align import Tokens, Traced, token_spans
+from regard.tasks.translation.translator import Translator
+
+NUMBERS = 1 << 22  # that one pass may hold of logits, and of weights; more rows take more passes
+Written = tuple[Sequence[int], str]  # ids, and the text that they spell
 
 
-def trace(
-    translator: Translator, sources: Sequence[str], written: Sequence[tuple[Sequence[int], str]]
-) -> list[Traced]:
-    """Each source with the ids and the text that were written for it, traced in one pass."""
+def trace(translator: Translator, sources: Sequence[str], written: Sequence[Written]) -> list[Traced]:
+    """Each source with the ids and the text that were written for it, traced."""
     tokenizer = translator.tokenizer
     read = tokenizer.encode_batch(list(sources))
-    with torch.inference_mode(), record() as tape:
-        logp = _forced(translator, read, [ids for ids, _ in written])
-    layers = [tape[name][-1].mean(1) for name in tape.names() if name.endswith("cross")]  # (B, T, S) each
+    spans = {source: token_spans(tokenizer, ids, source) for source, ids in zip(sources, read, strict=True)}
     found = []
-    for row, (source, (ids, text)) in enumerate(zip(sources, written, strict=True)):
-        size = len(ids), len(read[row])
-        found.append(
-            Traced(
-                text,
-                token_spans(tokenizer, ids, text),
-                tuple(logp[row, : size[0]].exp().tolist()),
-                token_spans(tokenizer, read[row], source),
-                _sharpest([layer[row, : size[0], : size[1]] for layer in layers], size),
-            )
-        )
+    for rows in _passes(translator, read, [ids for ids, _ in written]):
+        seen = weights_of(translator, [read[row] for row in rows], [written[row][0] for row in rows])
+        for row, (probabilities, weights) in zip(rows, seen, strict=True):
+            ids, text = written[row]
+            source = Tokens(sources[row], spans[sources[row]])
+            written_tokens = Tokens(text, token_spans(tokenizer, ids, text))
+            found.append(Traced.of(written_tokens, source, probabilities, weights.numpy()))
+    return found
+
+
+def _passes(
+    translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]
+) -> list[range]:
+    """The rows in handfuls whose weights may be held at a time."""
+    heads = sum(each.n_heads for each in attentions(translator.model))
+    longest = 1 + max((len(ids) for ids in (*read, *written)), default=0)
+    rows = max(1, NUMBERS // max(1, heads * longest * longest))
+    return [range(first, min(first + rows, len(read))) for first in range(0, len(read), rows)]
+
+
+def weights_of(
+    translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]
+) -> list[tuple[list[float], Tensor]]:
+    """Of each row the probabilities (T,) of what was written, and where it looked (T, S), in one pass."""
+    with torch.inference_mode(), record() as tape:
+        logp = _forced(translator, read, written)
+    layers = [
+        tape[site.name][-1].mean(1).cpu() for site in tape.sites() if site.kind == "cross"
+    ]  # (B, T, S) each
+    found = []
+    for row, (ids, source) in enumerate(zip(written, read, strict=True)):
+        size = len(ids), len(source)
+        best = _sharpest([layer[row, : size[0], : size[1]] for layer in layers], size)
+        found.append((logp[row, : size[0]].exp().tolist(), best))
     return found
 
 
@@ -47,19 +70,24 @@ def _forced(translator: Translator, read: Sequence[list[int]], written: Sequence
     model: Any = translator.model
     begin, end = translator.tokenizer.begin_id, translator.tokenizer.end_id
     device = next(iter(model.parameters())).device
-    src, src_mask = pad_sources([[*ids, end] for ids in read])
-    tgt, _ = pad_sources([[begin, *ids] for ids in written])
-    tgt = tgt.to(device)
-    hidden = model(src.to(device), src_mask.to(device), tgt[:, :-1])  # (B, T, D)
-    logp: Tensor = model.project(hidden).float().log_softmax(-1)  # (B, T, V)
-    return logp.gather(-1, tgt[:, 1:, None])[..., 0]
+    inputs = pad_sources([[*ids, end] for ids in read]).to(device)
+    tgt = pad_sources([[begin, *ids] for ids in written]).ids.to(device)
+    hidden = model(inputs, tgt[:, :-1])  # (B, T, D)
+    width = len(read) * translator.tokenizer.target_vocab_size
+    found = []
+    for part, ids in zip(
+        *(each.split(max(1, NUMBERS // width), 1) for each in (hidden, tgt[:, 1:])), strict=True
+    ):
+        logits = model.project(part).float()  # (B, T', V)
+        found.append(logits.gather(-1, ids[..., None])[..., 0] - logits.logsumexp(-1))
+    return torch.cat(found, 1)
 
 
-def _sharpest(layers: Sequence[Tensor], size: tuple[int, int]) -> tuple[tuple[float, ...], ...]:
+def _sharpest(layers: Sequence[Tensor], size: tuple[int, int]) -> Tensor:
     """Of weights (T, S) of several layers those that look at the fewest places; without any, the diagonal."""
     if not layers or not all(size):
-        diagonal = [min(size[1] - 1, t * size[1] // max(1, size[0])) for t in range(size[0])]
-        return tuple(tuple(float(s == place) for s in range(size[1])) for place in diagonal)
+        rows = torch.arange(size[0])
+        diagonal = (rows * size[1] // max(1, size[0])).clamp(max=max(0, size[1] - 1))
+        return (torch.arange(size[1]) == diagonal[:, None]).float()
     scaled = [each / each.sum(-1, keepdim=True).clamp(min=1e-9) for each in layers]
-    best = max(scaled, key=lambda each: float(each.amax(-1).mean()))
-    return tuple(tuple(row) for row in best.tolist())
+    return max(scaled, key=lambda each: float(each.amax(-1).mean()))

@@ -81,7 +81,7 @@ def _of_file(path: Path, module: str) -> Iterator[Document]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old escapes in the code that is read
             tree = ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # or nested beyond the parser
         return
     lines = text.split("\n")
     for node in ast.walk(tree):

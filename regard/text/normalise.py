@@ -7,9 +7,12 @@ this form.
 
 import re
 import unicodedata
+from functools import cache
 
 SPACE_MARK = "\u2581"  # stands for a space inside tokens, so it may not come from the text itself
 
+LONG = 1000  # characters of a line whose marks, however many, NFC sorts fast enough
+MARKS = 32  # combining marks in a row that are left to NFC as they are
 _ENDS = " \t\r\ufeff"
 _BLANKS = re.compile(r"[ \t]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -27,5 +30,28 @@ def normalise(line: str) -> str:
         line = _BLANKS.sub(" ", line)
     if not line.isascii():
         line = line.replace(SPACE_MARK, "_")
-        line = unicodedata.normalize("NFC", _SURROGATES.sub("\ufffd", line))
+        line = _SURROGATES.sub("\ufffd", line)
+        line = unicodedata.normalize("NFC", in_order(line) if len(line) > LONG else line)
     return line.strip(_ENDS)
+
+
+def in_order(line: str) -> str:
+    """Long runs of combining marks sorted as NFC sorts them: it takes the square of their number for it."""
+    return _marks().sub(lambda run: "".join(sorted(_parts(run[0]), key=unicodedata.combining)), line)
+
+
+def _parts(run: str) -> str:
+    """Marks that are made of marks, taken apart."""
+    return "".join(unicodedata.normalize("NFD", character) for character in run)
+
+
+@cache
+def _marks() -> re.Pattern[str]:
+    """Runs of marks that are longer than any script needs."""
+    found = [
+        character
+        for character in map(chr, range(0x300, 0x1F000))
+        if unicodedata.combining(character)
+        or unicodedata.combining(unicodedata.normalize("NFD", character)[0])
+    ]
+    return re.compile(f"[{''.join(map(re.escape, found))}]{{{MARKS},}}")

@@ -7,6 +7,7 @@ Source and target may have a model and a vocabulary each. What has no id becomes
 """
 
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -15,9 +16,11 @@ from typing import Any
 from tokenizers import Tokenizer as RustTokenizer
 from tokenizers.models import BPE, Unigram
 
-from regard.errors import ModelError
+from regard.errors import ModelError, shown
+from regard.foreign import MOST_NODES, check_strings
 from regard.text.normalise import SPACE_MARK
 from regard.text.tokenizer import Specials, Tokenizer
+from regard.text.vocabulary import all_merges
 
 KIND = "sentencepiece"
 _UNKNOWN = "\ufffd\u2047"  # the name of the unknown piece inside the Rust models; no text has it
@@ -78,15 +81,29 @@ class PieceModel:
         """What cuts a rewritten line; it has no rewriting of its own."""
         if self.kind == "unigram":
             return RustTokenizer(Unigram([(_UNKNOWN, 0.0), *self.pieces], 0, False))
-        ranked = [piece for piece, _ in sorted(self.pieces, key=lambda each: -each[1])]
-        ids = {piece: number for number, piece in enumerate([_UNKNOWN, *ranked])}
-        merges = [
-            (piece[:cut], piece[cut:])
-            for piece in ranked
-            for cut in range(1, len(piece))
-            if piece[:cut] in ids and piece[cut:] in ids
-        ]
-        return RustTokenizer(BPE(ids, merges, unk_token=_UNKNOWN, fuse_unk=True))
+        ranked = [_UNKNOWN, *(piece for piece, _ in sorted(self.pieces, key=lambda each: -each[1]))]
+        ids = {piece: number for number, piece in enumerate(ranked)}
+        return RustTokenizer(BPE(ids, all_merges(ranked, 1), unk_token=_UNKNOWN, fuse_unk=True))
+
+    def check(self) -> None:
+        """Refuse what would take all memory, never come back, or is no text; ModelError."""
+        check_strings((piece for piece, _ in self.pieces), "piece")
+        for side in (self.rewrites.keys(), self.rewrites.values()):
+            check_strings(side, "rewriting")
+        if self.kind == "unigram" and (nodes := _nodes(piece for piece, _ in self.pieces)) > MOST_NODES:
+            raise ModelError(
+                f"the pieces make a tree of {nodes:,} nodes; more than {MOST_NODES:,} are not read"
+            )
+        if "" in self.rewrites or any(not piece for piece, _ in self.pieces):
+            raise ModelError("tokenizer.json is broken: nothing is neither rewritten nor a piece")
+        if not all(math.isfinite(score) for _, score in self.pieces):
+            raise ModelError("tokenizer.json is broken: the score of a piece must be a finite number")
+        try:
+            self.rust.encode("")
+        except ModelError:
+            raise
+        except Exception as error:  # the Rust side raises bare Exception
+            raise ModelError(f"the pieces make no tokenizer: {shown(str(error))}") from error
 
     def cut(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of each line; neighbours without a piece stand together as they are."""
@@ -99,6 +116,8 @@ class PieceModel:
 
 class SentencePieces(Tokenizer):
     """Two piece models and the vocabularies of the network that reads and writes their pieces."""
+
+    leads = True
 
     def __init__(
         self,
@@ -169,11 +188,14 @@ class SentencePieces(Tokenizer):
         return self._encode(texts, 1)
 
     def _encode(self, texts: Sequence[str], which: int) -> list[list[int]]:
-        codes, rests = zip(*map(_language_code, texts), strict=True) if texts else ((), ())
+        model = self._models[which]
+        # A model that can spell everything takes a code for text.
+        apart = (lambda text: ([], text)) if model.byte_fallback else _language_code
+        codes, rests = zip(*map(apart, texts), strict=True) if texts else ((), ())
         lookup = self._lookup(which)
         return [
             [number for piece in [*code, *pieces] for number in lookup(piece)]
-            for code, pieces in zip(codes, self._models[which].cut(rests), strict=True)
+            for code, pieces in zip(codes, model.cut(rests), strict=True)
         ]
 
     def _lookup(self, which: int) -> Any:
@@ -192,8 +214,12 @@ class SentencePieces(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text that target ids spell; specials and the unknown token are dropped."""
-        text = b"".join([self._spelled[number] for number in ids]).decode("utf-8", "replace")
-        return text.replace(SPACE_MARK, " ").strip()
+        text = self.spell(ids).decode("utf-8", "replace")
+        return text.strip() if self._models[1].squeeze else text.removeprefix(" ")
+
+    def spell(self, ids: Iterable[int]) -> bytes:
+        """The bytes that target ids stand for; a token may be a part of a character."""
+        return b"".join([self._spelled[number] for number in ids]).replace(SPACE_MARK.encode(), b" ")
 
     def to_json(self) -> str:
         """The tokenizer as the text of a `tokenizer.json`."""
@@ -215,7 +241,9 @@ class SentencePieces(Tokenizer):
     def from_tree(cls, tree: dict[str, Any]) -> "SentencePieces":
         """A tokenizer from what stands in such a file."""
         if tree["kind"] != KIND:
-            raise ModelError(f"tokenizer.json is of kind {tree['kind']!r}, which this version does not know")
+            raise ModelError(
+                f"tokenizer.json is of kind {shown(tree['kind'])}, which this version does not know"
+            )
         models = [_model(tree[side] or tree["source"]) for side in ("source", "target")]
         source = _strings(tree["vocabulary"])
         target = _strings(tree["target_vocabulary"] or source)
@@ -248,19 +276,32 @@ def _model(tree: dict[str, Any]) -> PieceModel:
     pieces = [(str(piece), float(score)) for piece, score in tree["pieces"]]
     if tree["kind"] not in ("unigram", "bpe"):
         raise ModelError(
-            f"tokenizer.json holds a piece model of kind {tree['kind']}; unigram and bpe are known"
+            f"tokenizer.json holds a piece model of kind {shown(tree['kind'])}; unigram and bpe are known"
         )
     rewrites = dict(
         zip(_strings(list(tree["rewrites"])), _strings(list(tree["rewrites"].values())), strict=True)
     )
     flags = {name: bool(tree[name]) for name in ("add_prefix", "squeeze", "byte_fallback")}
-    return PieceModel(tree["kind"], pieces, rewrites, **flags)
+    model = PieceModel(tree["kind"], pieces, rewrites, **flags)
+    model.check()
+    return model
 
 
 def _strings(values: Sequence[Any]) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ModelError("tokenizer.json is broken: a vocabulary must be a list of strings")
+    check_strings(values, "piece")
     return values
+
+
+def _nodes(pieces: Iterable[str]) -> int:
+    """How large the tree of all beginnings of the pieces is: what cutting by likelihood is done with."""
+    nodes, before = 0, ""
+    for piece in sorted(pieces):
+        shared = next((i for i, (a, b) in enumerate(zip(before, piece, strict=False)) if a != b), len(before))
+        nodes += len(piece.encode()) - len(piece[:shared].encode())
+        before = piece
+    return nodes
 
 
 def _bytes(piece: str) -> bytes:

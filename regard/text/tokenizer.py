@@ -7,7 +7,6 @@ for no piece learned under them can cross them later. Before this file: `normali
 token store of `regard.data`.
 """
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Metaspace, Split
 from tokenizers.pre_tokenizers import Sequence as InTurn
 
-from regard.errors import ModelError
+from regard.errors import ModelError, shown
+from regard.foreign import MOST_MERGED, MOST_MERGES, check_strings, loads
 from regard.text.normalise import SPACE_MARK, normalise
 from regard.text.vocabulary import RESERVED, SPECIALS, Vocabulary, learn
 
@@ -63,6 +63,7 @@ class Tokenizer:
     """
 
     specials, mask_id = OUR_SPECIALS, MASK
+    leads = False  # whether a text that is written on begins with the begin token
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         ids = {piece: number for number, piece in enumerate(vocabulary.pieces)}
@@ -149,6 +150,10 @@ class Tokenizer:
         text = b"".join([table[number] for number in ids]).decode("utf-8", "replace")
         return text.replace(SPACE_MARK, " ").removeprefix(" ")
 
+    def spell(self, ids: Iterable[int]) -> bytes:
+        """The bytes that ids stand for, one after the other; a token may be a part of a character."""
+        return b"".join([self._bytes[number] for number in ids]).replace(SPACE_MARK.encode(), b" ")
+
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
         """`decode` of each."""
         return [self.decode(ids) for ids in batch]
@@ -180,7 +185,11 @@ class Tokenizer:
     def from_json(cls, text: str) -> "Tokenizer":
         """A tokenizer from what `to_json` gave."""
         try:
-            tree = json.loads(text)
+            tree = loads(text)
+            if tree.get("kind") == "running":
+                from regard.text.running import RunningText
+
+                return RunningText.from_tree(tree)
             if tree.get("kind"):
                 from regard.text.pieces import SentencePieces
 
@@ -189,9 +198,8 @@ class Tokenizer:
         except ModelError:
             raise
         except Exception as error:  # the Rust side raises bare Exception
-            raise ModelError(
-                f"tokenizer.json is broken ({type(error).__name__}: {error}); take the model folder anew"
-            ) from error
+            reason = f"{type(error).__name__}: {shown(str(error))}"
+            raise ModelError(f"tokenizer.json is broken ({reason}); take the model folder anew") from error
 
 
 def _spelling(number: int, piece: str) -> bytes:
@@ -215,4 +223,7 @@ def _read(model: dict[str, Any]) -> Vocabulary:
             f"{', '.join(SPECIALS)} and the bytes; use the one that was trained with the model"
         )
     merges = [(left, right) for left, right in model["merges"]]
+    check_strings(pieces, "piece")
+    if len(merges) > MOST_MERGES or sum(len(left) + len(right) for left, right in merges) > MOST_MERGED:
+        raise ModelError(f"tokenizer.json has {len(merges):,} merges, which is more or longer than is read")
     return Vocabulary(tuple(pieces), merges)

@@ -9,8 +9,9 @@ import json
 import math
 import re
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, NamedTuple
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -18,7 +19,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import PreTokenizer
 from tokenizers.trainers import BpeTrainer
 
-from regard.errors import StorageError, UsageError
+from regard.errors import ModelError, StorageError, UsageError, shown
+from regard.foreign import LONGEST_WORD, MOST_MERGED, MOST_MERGES, check_strings
 from regard.text.normalise import SPACE_MARK
 
 SPECIALS = ("<pad>", "<s>", "</s>", "<mask>")
@@ -27,6 +29,8 @@ RESERVED = (*SPECIALS, *(f"<0x{byte:02X}>" for byte in range(256)))
 COVERAGE = 0.9999  # share of all characters that the alphabet spells; rarer ones are left to bytes
 LONGEST_PIECE = 24  # characters; a longer one is boilerplate, and costs a slot
 IN_MEMORY = 2**25  # bytes of text kept before a file on disk takes over
+
+_LONG_WORD = re.compile(rf"[^ \n]{{{LONGEST_WORD}}}(?=[^ \n])")
 
 
 class Vocabulary(NamedTuple):
@@ -72,19 +76,30 @@ def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabula
     return Vocabulary(pieces, all_merges(pieces))
 
 
-def all_merges(pieces: Iterable[str]) -> list[tuple[str, str]]:
+def all_merges(pieces: Iterable[str], skipped: int = len(RESERVED)) -> list[tuple[str, str]]:
     """Every pair of pieces that makes another piece, by the rank of what it makes.
+
+    The first `skipped` are made of nothing. ModelError where so many pairs would be made that a small file
+    took all memory.
 
     Learning finds one such pair for each piece; sentencepiece, which keeps no pairs, merges any. With
     all of them both cut the same text into the same pieces.
     """
     known = dict.fromkeys(pieces)
-    return [
-        (piece[:cut], piece[cut:])
-        for piece in list(known)[len(RESERVED) :]
-        for cut in range(1, len(piece))
-        if piece[:cut] in known and piece[cut:] in known
-    ]
+    check_strings(known, "piece")
+    merges: list[tuple[str, str]] = []
+    characters = 0
+    for piece in list(known)[skipped:]:
+        found = [(piece[:cut], piece[cut:]) for cut in range(1, len(piece)) if piece[:cut] in known]
+        found = [(left, right) for left, right in found if right in known]
+        merges += found
+        characters += len(piece) * len(found)
+        if len(merges) > MOST_MERGES or characters > MOST_MERGED:
+            raise ModelError(
+                f"a vocabulary of {len(known):,} pieces, such as {shown(piece, 20)}, can be merged in over "
+                f"{min(len(merges), MOST_MERGES):,} ways of {characters:,} characters; make it smaller"
+            )
+    return merges
 
 
 def _count(lines: Iterable[str], spool: IO[str]) -> Counter[str]:
@@ -115,12 +130,25 @@ def _alphabet(counts: Counter[str], room: int) -> list[str]:
 
 
 def _spell(spool: IO[str], alphabet: list[str], counts: Counter[str]) -> Iterator[str]:
-    """The lines again, with a line break for each rare character, so that nothing is merged across it."""
+    """The lines again, with a line break for each rare character, so that nothing is merged across it.
+
+    Inside of very long words there are breaks, too: merging them takes time that grows with their square.
+    """
     rare = sorted(set(counts) - set(alphabet) - {" ", "\n"})
     pattern = re.compile(f"[{re.escape(''.join(rare))}]") if rare else None
     for line in spool:
         line = line.removesuffix("\n")
-        yield pattern.sub("\n", line) if pattern else line
+        line = pattern.sub("\n", line) if pattern else line
+        yield "\n".join(broken(line))
+
+
+def broken(text: str) -> Iterator[str]:
+    """The text in parts, so that no word of it is longer than LONGEST_WORD."""
+    start = 0
+    for match in _LONG_WORD.finditer(text) if len(text) > LONGEST_WORD else ():
+        yield text[start : match.end()]
+        start = match.end()
+    yield text[start:]
 
 
 def _joined(lines: Iterable[str], room: int, letters: int, cuts: PreTokenizer) -> list[str]:
@@ -131,7 +159,39 @@ def _joined(lines: Iterable[str], room: int, letters: int, cuts: PreTokenizer) -
     trainer = BpeTrainer(
         vocab_size=room + 2, min_frequency=2, max_token_length=LONGEST_PIECE, show_progress=False
     )
-    learner.train_from_iterator(lines, trainer)
+    interruptible(lambda stop: learner.train_from_iterator(until(lines, stop), trainer))
     merges = json.loads(learner.to_str())["model"]["merges"]
     made = dict.fromkeys(left + right for left, right in merges)
     return [piece for piece in made if "\n" not in piece][: max(0, room - letters)]
+
+
+def interruptible(work: Callable[[threading.Event], object]) -> None:
+    """Let `work` run beside us and wait for it: a signal is obeyed at once, also deep inside of a library.
+
+    What it raises is raised here. Where we leave early, the event asks it to stop asking for lines.
+    """
+    stop, failures = threading.Event(), []
+
+    def run() -> None:
+        try:
+            work(stop)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    finally:
+        stop.set()
+        thread.join(1.0)
+    if failures:
+        raise failures[0]
+
+
+def until(lines: Iterable[str], stop: threading.Event) -> Iterator[str]:
+    """The lines, for as long as somebody waits for what comes of them."""
+    for line in lines:
+        if stop.is_set():
+            return
+        yield line

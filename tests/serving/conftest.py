@@ -81,9 +81,13 @@ Start = Callable[..., contextlib.AbstractContextManager[Running]]
 
 
 @contextlib.contextmanager
-def running(*arguments: object, ready: bool = True, **variables: str) -> Iterator[Running]:
+def running(
+    *arguments: object, ready: bool = True, descriptors: int = 0, **variables: str
+) -> Iterator[Running]:
     """`regard serve` with these arguments on a free port."""
     words = command("serve", "--port", 0, *arguments)
+    if descriptors:
+        words = ["bash", "-c", f'ulimit -n {descriptors}; exec "$@"', "_", *words]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment() | variables)
     assert process.stderr is not None
     said: list[str] = []

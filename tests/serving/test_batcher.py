@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from regard.serving.batcher import Batcher
-from regard.serving.limits import Limits, Refusal
+from regard.serving.limits import Limits
 
 
 class Nobody:
@@ -17,7 +17,6 @@ class Nobody:
     gone = 0
 
     def batch(self, rows: int, seconds: float) -> None: ...
-    def queue(self, requests: int) -> None: ...
     def dropped(self, sentences: int) -> None:
         self.gone += sentences
 
@@ -116,21 +115,6 @@ def test_batches_are_bounded_by_tokens_but_one_sentence_always_fits():
 
     engine, _ = run(scenario, tokens=8)
     assert [texts for _, texts in engine.batches[1:]] == [["3", "4"], ["50"], ["1"]]
-
-
-def test_a_full_queue_sends_away_and_says_when_to_come_back():
-    async def scenario(batcher, engine):
-        await occupy(batcher, engine)
-        waiting = [batcher.submit("k", ["x"], [1]) for _ in range(2)]
-        with pytest.raises(Refusal) as caught:
-            batcher.submit("k", ["y"], [1])
-        assert (caught.value.status, caught.value.retry_after) == (429, 1)
-        engine.gate.set()
-        for job in waiting:
-            assert await job.all() == ["X"]
-        assert await batcher.submit("k", ["z"], [1]).all() == ["Z"]
-
-    run(scenario, requests=3)
 
 
 def test_what_nobody_waits_for_is_not_begun():

@@ -7,6 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from regard.serving.body import Bodies, parse_json, parse_query
+from regard.serving.desk import Desk
 from regard.serving.limits import Limits, Refusal
 
 FORM = "application/x-www-form-urlencoded"
@@ -33,10 +34,11 @@ def fields(body=b"", kind="", query=b"", limits=None, chunks=None, **headers):
         "query_string": query,
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
-    bodies = Bodies(limits or Limits())
+    bodies = Bodies(limits or Limits(), desk := Desk())
     try:
-        return asyncio.run(bodies.fields(Request(scope, receive)))
+        return asyncio.run(bodies.fields(Request(scope, receive), dict))
     finally:
+        desk.close()
         assert bodies.held == 0
 
 
@@ -102,7 +104,7 @@ def test_a_body_without_a_length_is_counted():
 
 
 def test_all_bodies_together_are_bounded():
-    bodies = Bodies(Limits(characters=1))
+    bodies = Bodies(Limits(characters=1), desk := Desk())
     bodies.held = bodies.limits.bodies
 
     async def receive():
@@ -110,7 +112,8 @@ def test_all_bodies_together_are_bounded():
 
     scope = {"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": []}
     with pytest.raises(Refusal) as caught:
-        asyncio.run(bodies.fields(Request(scope, receive)))
+        asyncio.run(bodies.fields(Request(scope, receive), dict))
+    desk.close()
     assert caught.value.status == 429
     assert bodies.held == bodies.limits.bodies
 

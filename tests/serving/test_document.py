@@ -3,15 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.align import Traced, words
+from regard.serving.align import Tokens, Traced, words
 from regard.serving.document import read_document
 from regard.serving.engine import Reading
+from regard.text.glossary import Glossary
 
 TEXTS = st.text(st.sampled_from("aB3. !?\n\r\t\u00a0\u2028x-—😀。\u0301"), max_size=50)
 
 
 def read(text, **options):
-    given_ = {"markup": False, "glossary": {}, "count": lambda t: len(t.split()), "limit": 99}
+    given_ = {"markup": False, "glossary": Glossary({}), "count": lambda t: len(t.split()), "limit": 99}
     return read_document(text, **(given_ | options))
 
 
@@ -40,12 +41,12 @@ def trace(source, target):
     """Word for word."""
     sources, spans = words(source), words(target)
     rows = tuple(tuple(float(s == t) for s in range(len(sources))) for t in range(len(spans)))
-    return Traced(target, tuple(spans), (0.5,) * len(spans), tuple(sources), rows)
+    return Traced.of(Tokens(target, spans), Tokens(source, sources), [0.5] * len(spans), rows)
 
 
 def test_words_tell_their_places_in_both_texts():
     text = "Hi.\n a   dog,  a cat"
-    document = read(text, glossary={"cat": "Kater"})
+    document = read(text, glossary=Glossary({"cat": "Kater"}))
     first, second = document.sentences
     readings = [
         Reading("Na.", 0.0, trace(first.text, "Na.")),
@@ -66,6 +67,6 @@ def test_words_tell_their_places_in_both_texts():
 
 
 def test_a_text_that_is_all_glossary_needs_no_model():
-    document = read("Regard", glossary={"Regard": "Regard"})
+    document = read("Regard", glossary=Glossary({"Regard": "Regard"}))
     assert document.sentences == []
     assert "".join(document.pieces([])) == "Regard"

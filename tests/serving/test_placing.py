@@ -6,9 +6,10 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.serving.align import Traced, words
+from regard.serving.align import Tokens, Traced, words
 from regard.serving.document import read_document
 from regard.serving.engine import Reading
+from regard.text.glossary import Glossary
 
 
 def aligned(source: str, target: str, pairs: dict[int, int], sure: float = 0.9) -> Traced:
@@ -18,12 +19,14 @@ def aligned(source: str, target: str, pairs: dict[int, int], sure: float = 0.9) 
     for number in range(len(spans)):
         rest = (1 - sure) / max(1, len(sources) - 1)
         rows.append(tuple(sure if s == pairs.get(number, number) else rest for s in range(len(sources))))
-    return Traced(target, tuple(spans), (0.5,) * len(spans), tuple(sources), tuple(rows))
+    return Traced.of(Tokens(target, spans), Tokens(source, sources), [0.5] * len(spans), rows)
 
 
 def translated(text: str, target: str, pairs: dict[int, int] | None = None, **glossary: str) -> str:
     """What becomes of HTML when its one sentence is translated so."""
-    document = read_document(text, markup=True, glossary=glossary, count=lambda t: len(t.split()), limit=99)
+    document = read_document(
+        text, markup=True, glossary=Glossary(glossary), count=lambda t: len(t.split()), limit=99
+    )
     (sentence,) = document.sentences
     trace = aligned(sentence.text, target, pairs or {})
     return "".join(document.pieces([Reading(target, 0.0, trace)]))
@@ -73,11 +76,19 @@ def test_more_tags_than_words():
 
 def test_a_tag_from_one_sentence_into_the_next_keeps_them_together():
     document = read_document(
-        "One <b>two. Three</b> four.", markup=True, glossary={}, count=lambda t: len(t.split()), limit=99
+        "One <b>two. Three</b> four.",
+        markup=True,
+        glossary=Glossary({}),
+        count=lambda t: len(t.split()),
+        limit=99,
     )
     assert [sentence.text for sentence in document.sentences] == ["One two. Three four."]
     document = read_document(
-        "<b>One. Two.</b> Three.", markup=True, glossary={}, count=lambda t: len(t.split()), limit=99
+        "<b>One. Two.</b> Three.",
+        markup=True,
+        glossary=Glossary({}),
+        count=lambda t: len(t.split()),
+        limit=99,
     )
     assert [sentence.text for sentence in document.sentences] == ["One.", "Two.", "Three."]
 
@@ -125,7 +136,9 @@ def trees(draw, depth=3):
 @settings(max_examples=200)
 @given(trees(), st.data())
 def test_every_tag_comes_once_and_well_nested_whatever_the_alignment(text, data):
-    document = read_document(text, markup=True, glossary={}, count=lambda t: len(t.split()), limit=99)
+    document = read_document(
+        text, markup=True, glossary=Glossary({}), count=lambda t: len(t.split()), limit=99
+    )
     readings = []
     for sentence in document.sentences:
         target = " ".join(data.draw(st.lists(st.sampled_from(["x", "y", "z<"]), min_size=1, max_size=5)))

@@ -176,3 +176,153 @@ def test_small_answers_leave_at_once():
 
     with bind("127.0.0.1", 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
+
+
+# What is said around a request ---------------------------------------------------------------------
+
+
+def heard(connection: socket.socket) -> bytes:
+    """Everything that is said until the server closes."""
+    found = b""
+    with contextlib.closing(connection), contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(65536):
+            found += data
+    return found
+
+
+@pytest.mark.parametrize("upgrade", ["h2c", "websocket", "TLS/1.0", "x"])
+@pytest.mark.parametrize("later", [False, True])
+def test_no_second_request_is_smuggled_in_behind_an_upgrade(server, upgrade, later):
+    """What follows the head may be a body or not, as the client likes: so there is no telling, and an end."""
+    hidden = b"GET /languages HTTP/1.1\r\nHost: x\r\n\r\n"
+    top = head(len(hidden), f"Connection: Upgrade\r\nUpgrade: {upgrade}\r\n")
+    connection = raw(server, top if later else top + hidden)
+    if later:
+        time.sleep(0.2)
+        with contextlib.suppress(OSError):
+            connection.sendall(hidden)
+    said = heard(connection)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in said
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
+def test_an_upgrade_behind_another_request_ends_the_connection_after_its_answer(server):
+    top = (
+        head(len(TEXT))
+        + TEXT
+        + head(9, "Connection: Upgrade\r\nUpgrade: h2c\r\n")
+        + b"GET / HTTP/1.1\r\n\r\n"
+    )
+    said = heard(raw(server, top))
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
+CHUNKED = b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"2\r\n{}\r\n0\r\n", b"X: " + b"a" * 65532 + b"\r\n"),
+        (b"2\r\n{}\r\n0\r\nX: ", b"a" * 65536),
+        (b"1;", b"a" * 65536),
+        (b"", b"1;a=" + b"b" * 50 + b"\r\n{\r\n"),
+    ],
+    ids=["trailers", "one trailer", "an extension", "extensions"],
+)
+def test_what_follows_a_body_or_stands_between_its_chunks_is_bounded(server, begin, more):
+    before = memory(server.process.pid)
+    connection = raw(server, CHUNKED + begin)
+    with contextlib.suppress(OSError):
+        for _ in range(300):  # 20 MB
+            connection.sendall(more * (65536 // len(more)))
+    connection.close()
+    assert server.get("/health").status == 200
+    assert memory(server.process.pid) - before < 30
+
+
+def test_trailers_are_no_headers(model, start):
+    """A key after the body must not count as one before it."""
+    with start("-m", f"en-de={model}", "--api-key", "s3cret") as server:
+        body = b'{"q": "a", "source": "en", "target": "de"}'
+        said = CHUNKED + b"%x\r\n%b\r\n0\r\nAuthorization: Bearer s3cret\r\n\r\n" % (len(body), body)
+        assert status(raw(server, said)) == 403
+
+
+def test_many_headers_are_refused(server):
+    assert status(raw(server, b"GET /health HTTP/1.1\r\n" + b"a: b\r\n" * 20_000 + b"\r\n")) == 400
+
+
+def test_fewer_descriptors_than_connections(model, start):
+    """Those who say nothing have to go, those who ask are answered, and the log stays small."""
+    with start("-m", f"en-de={model}", descriptors=64) as server:
+        idle = []
+        for _ in range(3):
+            for _ in range(120):
+                with contextlib.suppress(OSError):
+                    idle.append(socket.create_connection((server.host, server.port), timeout=30))
+            assert server.get("/health").status == 200
+            assert server.translate("a b")["translatedText"]
+        for connection in idle:
+            connection.close()
+        server.process.terminate()
+        server.process.wait(timeout=60)
+    assert len("".join(server.said)) < 5000
+    assert "Traceback" not in "".join(server.said)
+
+
+def test_many_looks_at_once_are_bounded(server):
+    server.post("/attention", {"q": "a b c", "source": "en", "target": "de"})
+    before = memory(server.process.pid)
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
+        fields = {"q": "a b c d e f g h " * 3, "source": "en", "target": "de"}
+        answers = list(pool.map(lambda _: server.post("/attention", fields), range(32)))
+    assert {answer.status for answer in answers} <= {200, 429}
+    assert any(answer.status == 200 for answer in answers)
+    assert memory(server.process.pid) - before < 200
+
+
+def test_who_may_ask_may_read_why_not(model, start):
+    """A page of another site sees a refusal only if it has the headers that let it."""
+    with start("-m", f"en-de={model}", "--queue", "1", "--allow-origin", "https://a.example") as server:
+        long = json.dumps({"q": "a b c d e\n" * 5000, "source": "en", "target": "de"}).encode()
+        for _ in range(50):  # of two long texts at once one is sent away, this one or the other
+            connection = raw(server, head(len(long)) + long)
+            found = server.ask("POST", "/translate", long, Origin="https://a.example")
+            connection.close()
+            if found.status == 429:
+                break
+        assert found.status == 429
+        assert found.headers["access-control-allow-origin"] == "https://a.example"
+        assert "retry-after" in found.headers["access-control-expose-headers"].lower()
+        other = server.post("/translate", {"q": "a", "target": "xx"}, Origin="https://b.example")
+        assert "access-control-allow-origin" not in other.headers
+
+
+def test_what_takes_too_long_is_given_up(model, tmp_path):
+    """With no time at all, as the service sees it."""
+    import asyncio
+
+    from regard.serving.limits import Limits, Refusal
+    from regard.serving.schema import Translate
+    from regard.serving.served import Directory, Place
+    from regard.serving.service import Service
+
+    async def main() -> None:
+        service = Service(Directory([Place(model, "en", "de")]), Limits(seconds=0.0))
+        await service.load()
+        try:
+            ask = Translate(q="a b c\n" * 2000, source="en", target="de")
+            asked = await service.begin(ask)
+            with pytest.raises(Refusal, match="within 0 seconds") as caught:
+                await asked.job.all()
+            assert caught.value.status == 503
+            asked.batcher.cancel(asked.job)
+            asked.place.leave()
+            assert (service.room.inside, service.room.held) == (0, 0)
+        finally:
+            service.close()
+
+    asyncio.run(main())

@@ -104,3 +104,9 @@ def test_splits_are_by_module_and_stable():
 def test_no_folder(tmp_path: Path):
     with pytest.raises(DataError, match=r"missing is no folder"):
         documents(tmp_path / "missing")
+
+
+def test_source_that_is_nested_beyond_the_parser_has_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text("x = " + "+1" * 200_000)
+    (tmp_path / "deeper.py").write_text("(" * 10**5)
+    assert list(documents(tmp_path)) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.text.normalise import normalise
+from regard.text.normalise import in_order, normalise
 
 # Characters that a rule is about, mixed in often.
 texts = st.text(st.one_of(st.sampled_from(" \t\r\ufeff\u2581_\u00a0\u202f\u0301e\n"), st.characters()))
@@ -47,3 +47,15 @@ def test_equals_the_rules_one_after_the_other(line: str) -> None:
     while slow and slow[-1] in " \r\ufeff":
         slow = slow[:-1]
     assert normalise(line) == slow
+
+
+MARKS = (
+    "\u0301\u0316\u0344\u0f71\u0f73\u0f75\u0f81\u3099\u05b0a가\u1161"  # of many classes, and made of others
+)
+
+
+@given(st.text(st.sampled_from(MARKS), min_size=20, max_size=70))
+def test_marks_put_in_order_first_give_the_same_text(line: str) -> None:
+    many = "a" + line.replace("a", "").replace("가", "") * 2 + line
+    assert unicodedata.normalize("NFC", in_order(many)) == unicodedata.normalize("NFC", many)
+    assert normalise(many * 20) == unicodedata.normalize("NFC", many * 20)

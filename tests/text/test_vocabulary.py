@@ -4,19 +4,21 @@ import errno
 import io
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from regard.errors import StorageError, UsageError
+from regard.errors import ModelError, StorageError, UsageError
 from regard.text import vocabulary
 from regard.text.normalise import normalise
 from regard.text.tokenizer import Tokenizer
-from regard.text.vocabulary import RESERVED, all_merges, fitting_size
+from regard.text.vocabulary import RESERVED, all_merges, broken, fitting_size, interruptible
 
 
 def pieces_of(tokenizer: Tokenizer) -> list[str]:
@@ -162,3 +164,40 @@ def test_text_larger_than_the_memory_for_it(lines: list[str], monkeypatch: pytes
     in_memory = Tokenizer.train(lines, 0).to_json()
     monkeypatch.setattr(vocabulary, "IN_MEMORY", 1000)
     assert Tokenizer.train(lines, 0).to_json() == in_memory
+
+
+@pytest.mark.parametrize("top", [400, 600, 2000])
+def test_pieces_that_merge_in_too_many_ways_are_refused(top: int) -> None:
+    with pytest.raises(ModelError, match=r"make it smaller|are not read"):
+        all_merges(["a" * n for n in range(1, top)] + ["b" * n for n in range(1, top)], 0)
+
+
+def test_long_words_are_learned_from_in_parts() -> None:
+    assert list(broken("a" * 2500 + " b")) == ["a" * 1000, "a" * 1000, "a" * 500 + " b"]
+    assert list(broken("a" * 1000)) == ["a" * 1000]
+    assert "".join(broken("ab c" * 999)) == "ab c" * 999
+
+
+def test_a_signal_is_obeyed_while_a_library_works() -> None:
+    began, release = threading.Event(), threading.Event()
+
+    def work(stop: threading.Event) -> None:
+        began.set()
+        release.wait()  # as deaf as a library that never comes back
+
+    def obey(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, obey)
+    threading.Thread(target=lambda: (began.wait(), os.kill(os.getpid(), signal.SIGUSR1))).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interruptible(work)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        release.set()
+
+
+def test_what_the_library_raises_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        interruptible(lambda stop: 1 // 0)

@@ -8,7 +8,8 @@ export function drawModel(root, model) {
   const metrics = Array.isArray(model.metrics) ? model.metrics : [];
   const charts = [
     chart("Loss", metrics, [{ name: "training", key: "loss", class: "faint" }, { name: "validation", key: "valid_loss", class: "firm", dots: true }], fixed(2)),
-    chart("Validation BLEU", metrics, [{ name: "BLEU", key: "valid_bleu", class: "firm", dots: true }], fixed(1)),
+    ...scoresOf(metrics).map(([key, name]) =>
+      chart(`Validation ${name}`, metrics, [{ name, key, class: "firm", dots: true }], fixed(1))),
   ].filter(Boolean);
   const section = (title, ...content) => element("section", { class: "card", "aria-label": title }, element("h2", {}, title), content);
   root.replaceChildren(...[
@@ -16,6 +17,14 @@ export function drawModel(root, model) {
     charts.length > 0 && section("How it learned", element("div", { class: "charts" }, charts)),
     section("Model card", model.card ? cardOf(String(model.card)) : element("p", { class: "hint" }, "This model has no card.")),
   ].filter(Boolean));
+}
+
+// Every score that was measured beside the loss, by its key, as people call it.
+function scoresOf(metrics) {
+  const named = metrics.flatMap((point) => Object.keys(point));
+  const keys = new Set(named.filter((key) => /^valid_(?!loss$)/.test(key)));
+  const known = { bleu: "BLEU", chrf: "chrF" };
+  return [...keys].map((key) => [key, known[key.slice(6)] || key.slice(6)]);
 }
 
 function partsOf({ name, config = {} }) {

@@ -1,9 +1,9 @@
-r"""Where the sentences of a text are; what lies between them is kept as it is.
+"""Where the sentences of a text are; what lies between them is kept as it is.
 
 A sentence ends at a line break, after a stop of Chinese or Japanese, or after `.!?…` and its closing quotes
 where a space and no small letter follows. Abbreviations, initials, ordinals and numbers end none: two
 sentences in one are translated well, half of one is not. A sentence too long for the model is cut near its
-middle, at punctuation, at a space, or anywhere. Before this file: the request; after it: `document.py`.
+middle, at punctuation, at a space, or anywhere. After this file: `regard.serving.document`.
 """
 
 import re
@@ -14,10 +14,10 @@ Span = tuple[int, int]  # of characters, the end not counted
 
 _LINES = re.compile(r"[^\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _CLOSING = r"[\"'”’»›)\]}」』】〉》）］]*"
-_WIDE = rf"[。！？｡．]+{_CLOSING}"
-_NARROW = rf"(?:[.!?…]+|[।॥؟۔։።។။]+){_CLOSING}(?=\s)"
-_STOP = re.compile(rf"{_WIDE}|{_NARROW}")
-_OPENING = "\"'“‘«‹([{„‚¿¡-–—*•"
+_WIDE = "。！？｡．"  # stops that need no space behind them
+# Every match takes what it has looked at, whether it ends a sentence or not: so the whole is linear.
+_STOP = re.compile(rf"(?:[{_WIDE}]+|[.!?…]+|[।॥؟۔։።។။]+){_CLOSING}")
+_NEXT = re.compile(r"\s+[\"'“‘«‹(\[{„‚¿¡\-–—*•]*")  # what stands before the first letter of a sentence
 _LAST_WORD = re.compile(r"[^\s\"'“‘«‹(\[{„‚]+$")
 _SHORTENED = """
     mr mrs ms dr prof rev hon st jr sr gen col sgt capt lt gov sen rep pres mt ft vs etc eg ie cf al ca no nos
@@ -58,18 +58,19 @@ def trimmed(text: str, span: Span) -> Span:
 
 def _ends(line: str, offset: int) -> Iterator[int]:
     for stop in _STOP.finditer(line):
-        if stop[0][0] in "。！？｡．" or _is_end(line[: stop.start()], stop[0], line[stop.end() :].lstrip()):
+        if stop[0][0] in _WIDE or _is_end(line, stop):
             yield offset + stop.end()
 
 
-def _is_end(before: str, stop: str, after: str) -> bool:
-    """Whether a stop with a space behind it ends a sentence."""
-    first = next((c for c in after if c not in _OPENING), "")
-    if first.islower():
+def _is_end(line: str, found: re.Match[str]) -> bool:
+    """Whether a stop ends a sentence: there is a space behind it, and no small letter."""
+    after = _NEXT.match(line, found.end())
+    if after is None or line[after.end() : after.end() + 1].islower():
         return False
+    stop = found[0]
     if not stop.startswith(".") or stop.startswith(".."):
         return True
-    word = _LAST_WORD.search(before[-32:])  # no abbreviation is longer
+    word = _LAST_WORD.search(line[max(0, found.start() - 32) : found.start()])  # no abbreviation is longer
     last = word[0] if word else ""
     initial = len(last) == 1 and last.isalpha() and last != "I"
     ordinal = last.isdecimal() and len(last) <= 2
@@ -103,6 +104,8 @@ def _cut(piece: str) -> int:
         places = [found.end() for found in pattern.finditer(piece, len(piece) // 4, 3 * len(piece) // 4)]
         if places:
             return min(places, key=lambda place: abs(place - middle))
-    while middle > 1 and unicodedata.combining(piece[middle]):
-        middle -= 1
-    return max(1, middle)
+    base = middle
+    while base > len(piece) // 4 and unicodedata.combining(piece[base]):
+        base -= 1
+    # Without a letter near, marks are parted: what is cut off must be a good part, or the cuts are too many.
+    return max(1, base if base > len(piece) // 4 else middle)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.serving.elements import Element
-from regard.serving.glossary import terms
+from regard.text.elements import Element
+from regard.text.glossary import Glossary
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,14 @@ from regard.serving.glossary import terms
     ],
 )
 def test_terms_of(text, glossary, expected):
-    assert [(text[e.start : e.end], e.fixed) for e in terms(text, glossary)] == expected
+    assert [(text[e.start : e.end], e.fixed) for e in Glossary(glossary).terms(text)] == expected
 
 
 def test_terms_that_tags_cut_or_that_are_fixed_are_left_alone():
     text = "New York and Rome"
     glossary = {"New York": "NY", "Rome": "Rom"}
-    assert [e.fixed for e in terms(text, glossary, [Element(4, 8, "<b>", "</b>")])] == ["Rom"]
-    assert [e.fixed for e in terms(text, glossary, [Element(13, 17, "<b>", "</b>", "Rome")])] == ["NY"]
-    assert [e.fixed for e in terms(text, glossary, [Element(0, 8, "<b>", "</b>")])] == ["NY", "Rom"]
+    assert [e.fixed for e in Glossary(glossary).terms(text, [Element(4, 8, "<b>", "</b>")])] == ["Rom"]
+    assert [e.fixed for e in Glossary(glossary).terms(text, [Element(13, 17, "<b>", "</b>", "Rome")])] == [
+        "NY"
+    ]
+    assert [e.fixed for e in Glossary(glossary).terms(text, [Element(0, 8, "<b>", "</b>")])] == ["NY", "Rom"]

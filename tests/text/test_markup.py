@@ -4,15 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.align import Traced, words
+from regard.serving.align import Tokens, Traced, words
 from regard.serving.document import read_document
 from regard.serving.engine import Reading
-from regard.serving.markup import Run, runs
+from regard.text.glossary import Glossary
+from regard.text.markup import Run, runs
 
 
 def echoed(text: str) -> str:
     """The text when every sentence is translated by itself."""
-    document = read_document(text, markup=True, glossary={}, count=lambda t: 1, limit=99)
+    document = read_document(text, markup=True, glossary=Glossary({}), count=lambda t: 1, limit=99)
     texts = [sentence.text for sentence in document.sentences]
     return "".join(document.pieces([Reading(each, 0.0, by_itself(each)) for each in texts]))
 
@@ -21,7 +22,7 @@ def by_itself(text: str) -> Traced:
     """The trace of a text that is its own translation."""
     spans = tuple(words(text))
     rows = tuple(tuple(float(s == t) for s in range(len(spans))) for t in range(len(spans)))
-    return Traced(text, spans, (1.0,) * len(spans), spans, rows)
+    return Traced.of(Tokens(text, spans), Tokens(text, spans), [1.0] * len(spans), rows)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_only_text_is_touched(text):
 
 def test_scripts_and_fixed_elements_are_no_sentences():
     text = "<script>Run this.</script><p>Read <code>x = 1.</code> now.</p><pre>Not this.</pre>"
-    found = read_document(text, markup=True, glossary={}, count=lambda t: 1, limit=99)
+    found = read_document(text, markup=True, glossary=Glossary({}), count=lambda t: 1, limit=99)
     assert [sentence.text for sentence in found.sentences] == ["Read x = 1. now."]
     assert echoed("<script>Run  this.</script>") == "<script>Run  this.</script>"
 

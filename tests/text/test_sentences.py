@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.sentences import fitting, sentences
+from regard.text.sentences import fitting, sentences
 
 TEXTS = st.text(
     st.sampled_from("aB3é. !?…\n\r\t\u2028 ,;:\"'”)(。！「」。x\u0301\U0001f600").filter(bool), max_size=60

@@ -1,18 +1,21 @@
 """What is tied to words of a sentence: a tag around them, or a text that must stand in their place.
 
-`markup.py` and `glossary.py` find them in the source, `document.py` keeps sentences whole around them, and
-`placing.py` finds their words again in the translation.
+`markup.py` and `glossary.py` find them in the source. `regard.serving.document` keeps sentences whole around
+them, `placing` there finds their words again in the translation. Tags are nested and terms are crossed by
+none, so that places can be looked up by halving, and a text with many elements costs no more than they are.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from regard.serving.sentences import Span
+from regard.text.sentences import Span
 
 UNORDERED = (1 << 62, 1 << 62)  # of what no tag was written for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Element:
     """Something over the characters from `start` to `end` of a source text."""
 
@@ -51,16 +54,41 @@ def inside(element: Element, span: Span) -> bool:
     return overlaps(element.span, span) and not covers(element.span, span)
 
 
+class Spans:
+    """Spans in their order that share no character, and which of them an element meets."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.spans = spans
+        self._starts, self._ends = [start for start, _ in spans], [end for _, end in spans]
+
+    def met(self, span: Span) -> range:
+        """The numbers of those that share a character with a span; of an empty one, what it stands in."""
+        if span[0] == span[1]:
+            return range(bisect_right(self._ends, span[0]), bisect_left(self._starts, span[0]))
+        return range(bisect_right(self._ends, span[0]), bisect_left(self._starts, span[1]))
+
+    def holding(self, element: Element) -> list[int]:
+        """The numbers of those that the element begins or ends inside of: the first, the last, or none."""
+        met = self.met(element.span)
+        return [n for n in dict.fromkeys((*met[:1], *met[-1:])) if inside(element, self.spans[n])]
+
+
 def merged(spans: Sequence[Span], elements: Iterable[Element]) -> list[Span]:
     """The sentences, those joined that an element begins in one of and ends in another.
 
     >>> merged([(0, 4), (5, 9), (10, 14)], [Element(2, 7)])
     [(0, 9), (10, 14)]
     """
-    whole = list(spans)
+    found, joins = Spans(spans), [0] * (len(spans) + 1)
     for element in elements:
-        held = [number for number, span in enumerate(whole) if overlaps(element.span, span)]
-        cut = element.fixed is not None or any(inside(element, whole[number]) for number in held)
-        if len(held) > 1 and cut:
-            whole[held[0] : held[-1] + 1] = [(whole[held[0]][0], whole[held[-1]][1])]
+        met = found.met(element.span)
+        if len(met) > 1 and (element.fixed is not None or found.holding(element)):
+            joins[met[0]] += 1
+            joins[met[-1]] -= 1
+    whole: list[Span] = []
+    for span, joined in zip(spans, [0, *accumulate(joins)], strict=False):
+        if joined:
+            whole[-1] = (whole[-1][0], span[1])
+        else:
+            whole.append(span)
     return whole

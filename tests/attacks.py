@@ -1,0 +1,111 @@
+"""Requests that once froze the server, filled its memory or ended in a 500, and others like them.
+
+Each is small enough for any client to send. Used by `tests/serving/test_silence.py` and
+`benchmarks/soak.py`: whatever is asked, everybody else is answered meanwhile.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One request: where to, and its fields or its raw body."""
+
+    name: str
+    path: str
+    fields: dict[str, Any]
+    raw: bytes | None = None
+    kind: str = "application/json"
+
+    @property
+    def body(self) -> bytes:
+        return (
+            json.dumps({"source": "en", "target": "de"} | self.fields).encode()
+            if self.raw is None
+            else self.raw
+        )
+
+
+def _html(name: str, q: str, **fields: Any) -> Attack:
+    return Attack(name, "/translate", {"q": q, "format": "html"} | fields)
+
+
+def _text(name: str, q: Any, **fields: Any) -> Attack:
+    return Attack(name, "/translate", {"q": q} | fields)
+
+
+FORM = "application/x-www-form-urlencoded"
+LETTERS = "a b c d e f g h i j "
+TERMS = {f"({'(' * n}": "x" for n in range(190)}
+MARKS = "a" + "\u0301\u0316" * 10_000  # classes 230 and 220 in turn: the worst order for NFC
+
+ATTACKS = [
+    _text("words of 240 characters", LETTERS * 12, words=True),
+    _text("words of 100,000 characters", LETTERS * 5000, words=True),
+    _text("a term and ten alternatives", LETTERS * 4, glossary={"a": "A"}, alternatives=10),
+    _text("words and ten alternatives", LETTERS * 200, words=True, alternatives=10),
+    _text("full stops", "." * 50_000),
+    _text("full stops and quotes", '."' * 50_000),
+    _text("short sentences in a line", "A. " * 33_000),
+    _text("short lines", "a\n" * 50_000),
+    _text("blanks", ". " + " " * 99_000 + "x"),
+    _text("one word", "x" * 100_000),
+    _text("accents", "a" + "\u0301" * 20_000),
+    _text("accents in the worst order", MARKS),
+    _text("joined letters", "x\u200d" * 40_000),
+    _text("a thousand texts", ["a. b"] * 1000),
+    _text("a thousand texts with words", ["a b c"] * 1000, words=True),
+    _text("glossary hits", "cat " * 10_000, glossary={"cat": "Kater"}),
+    _text("glossary hits and words", "cat " * 10_000, glossary={"cat": "Kater"}, words=True),
+    _text("terms that nearly match", "(" * 99_000, glossary=TERMS | {"(" * 199 + "x": "y"}),
+    _text("two hundred long terms", "ab " * 3000, glossary={f"{'ab ' * 60}{n}": "x" for n in range(200)}),
+    _text("surrogates in a glossary", "a b", glossary={"a": "\ud800", "\udfff": "b"}),
+    _html("nested tags", "<b>" * 560 + "a" + "</b>" * 560),
+    _html("deeply nested tags", "a <b>" * 4500 + "a" + "</b>" * 4500),
+    _html("tags that never end", "<b\t" * 33_333),
+    _html("values that never end", '<a b="' * 16_666),
+    _html("values in single quotes", "<a b='" * 16_666),
+    _html("comments that never end", "<!--" * 25_000),
+    _html("declarations that never end", "<![CDATA[" * 11_000),
+    _html("instructions that never end", "<?" * 50_000),
+    _html("closing tags that never end", "</a " * 25_000),
+    _html("scripts that never end", "<script>" * 12_500),
+    _html("fixed elements that never end", "<code>" * 9_000),
+    _html("ampersands", "&" * 100_000),
+    _html("entities", "&amp" * 25_000),
+    _html("a long number", "&#" + "9" * 4400 + ";"),
+    _html("a long hexadecimal number", "&#x" + "f" * 4400 + ";"),
+    _html("short elements", "<b>a</b> " * 10_000),
+    _html("empty elements", "<b></b>" * 10_000 + "a b"),
+    _html("pictures", "a " + "<img>" * 10_000 + "b"),
+    _html("opened only", "<b>a " * 10_000),
+    _html("closed only", "a</b> " * 10_000),
+    _html("opened, and others closed", "<i>" * 5000 + "</b>" * 5000 + "a"),
+    _html("paragraphs with a glossary", "<p>a</p>" * 9000, glossary=TERMS),
+    _html("elements and terms", "<b>cat</b> x " * 4000, glossary={"cat": "Kater"}),
+    _html("elements and ten alternatives", "<b>a</b> c " * 200, alternatives=10),
+    _html("attributes", "<b " + "class=a " * 12_000 + ">x</b>"),
+    _html("classes", "<b " + "class='notranslat " * 5_500 + "'>x</b>"),
+    Attack("heads of no name", "/attention", {"q": "a b", "heads_off": {"decoder.0.cros": [0]}}),
+    Attack("a surrogate for a head", "/attention", {"q": "a b", "heads_off": {"\ud800": [0]}}),
+    Attack("many heads", "/attention", {"q": "a b", "heads_off": {f"x{n}": [0] * 200 for n in range(1500)}}),
+    Attack("a long look", "/attention", {"q": LETTERS * 11}),
+    Attack("a look at a lot", "/attention", {"q": "x" * 99_000}),
+    Attack("detect accents", "/detect", {"q": MARKS}),
+    Attack("detect stops", "/detect", {"q": "." * 100_000}),
+    Attack("deep JSON", "/translate", {}, b"[" * 200_000),
+    Attack("wide JSON", "/translate", {}, b'{"q":[' + b"{}," * 400_000 + b"1]}"),
+    Attack("wide and deep JSON", "/translate", {}, b'{"q":[' + b"[[[[]]]]," * 130_000 + b"1]}"),
+    Attack("many keys", "/translate", {str(n): 0 for n in range(90_000)}),
+    Attack("a long number", "/translate", {}, b'{"q":"a","target":"de","alternatives":' + b"9" * 9999 + b"}"),
+    Attack("a form of escapes", "/translate", {}, b"q=" + b"%41" * 400_000, FORM),
+    Attack("a form of fields", "/translate", {}, b"q=a&" * 300_000, FORM),
+    Attack(
+        "a form that nearly ends", "/translate", {},
+        b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n' + b"\r\n-" * 400_000 + b"\r\n--x--\r\n",
+        "multipart/form-data; boundary=x",
+    ),
+    Attack("a glossary as text", "/translate", {"q": "a", "glossary": "[" * 100_000}),
+]  # fmt: skip
