@@ -12,6 +12,8 @@ and the command line answers at once.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from regard.process.loading import watch
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -22,14 +24,14 @@ if TYPE_CHECKING:
     from regard.attention.switch import heads_off
     from regard.config import Config
     from regard.data.corpus import Corpus
-    from regard.decoding.translator import Translator
-    from regard.engine.load import load
     from regard.errors import RegardError
     from regard.look.look import look
     from regard.models.transformer import Transformer
+    from regard.tasks.task import load
+    from regard.tasks.translation.train import train
+    from regard.tasks.translation.translator import Translator
     from regard.text.phrasebook import phrases
     from regard.text.tokenizer import Tokenizer
-    from regard.training.run import train
 
 __all__ = [
     "Config",
@@ -57,16 +59,18 @@ _HOMES = {
     "RegardError": "regard.errors",
     "Tokenizer": "regard.text.tokenizer",
     "Transformer": "regard.models.transformer",
-    "Translator": "regard.decoding.translator",
+    "Translator": "regard.tasks.translation.translator",
     "attend": "regard.attention.attend",
     "basic_self_attention": "regard.attention.basic",
     "heads_off": "regard.attention.switch",
-    "load": "regard.engine.load",
+    "load": "regard.tasks.task",
     "look": "regard.look.look",
     "phrases": "regard.text.phrasebook",
     "record": "regard.attention.record",
-    "train": "regard.training.run",
+    "train": "regard.tasks.translation.train",
 }
+
+watch()
 
 
 def __getattr__(name: str) -> Any:

@@ -24,9 +24,7 @@ def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) 
     parts = {folder / name: folder / (name + TEMPORARY) for name in files}
     try:
         for write, part in zip(files.values(), parts.values(), strict=True):
-            write(part)
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
+            _write(write, part)
         for path, part in parts.items():
             part.replace(path)
         _sync_folder(folder)
@@ -42,9 +40,25 @@ def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) 
         raise
 
 
+def _write(write: Callable[[Path], object], part: Path) -> None:
+    """Fill one file, flushed, with the mode that any file made here gets; libraries choose a narrower one."""
+    part.unlink(missing_ok=True)
+    part.touch()
+    mode = part.stat().st_mode
+    write(part)
+    with part.open("rb+") as file:
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())
+
+
 def write_text(path: Path, text: str) -> None:
     """A small text file, atomically."""
     write_atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """A small file, atomically."""
+    write_atomically(path, lambda part: part.write_bytes(content))
 
 
 def remove_parts(folder: Path) -> None:

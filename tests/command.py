@@ -2,9 +2,11 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ QUICK = [
     *("--preset", "tiny", "--set", "train.max_steps=150", "--set", "train.lr=0.01"),
     *("--set", "model.d_model=32", "--set", "model.n_heads=2", "--set", "model.d_ff=64"),
     *("--set", "model.dropout=0.0", "--set", "train.optimizer=adam"),
-    *("--set", "train.batch_tokens=512", "--set", "train.valid_every=150"),
+    *("--set", "train.batch_tokens=512", "--set", "train.valid_every=150", "--set", "train.precision=fp32"),
 ]
 # The settings of the small model that all tests share.
 SMALL = [
@@ -31,6 +33,16 @@ def environment() -> dict[str, str]:
     """For a process of ours: the package of this checkout, one thread."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Processes started inside heed SIGINT, also where the shell that runs the tests has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def command(*arguments: object) -> list[str]:

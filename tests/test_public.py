@@ -19,8 +19,8 @@ def test_every_public_name_is_there():
 def test_names_are_the_ones_of_their_homes():
     from regard.config import Config
     from regard.data.corpus import Corpus
-    from regard.engine.load import load
-    from regard.training.run import train
+    from regard.tasks.task import load
+    from regard.tasks.translation.train import train
 
     assert (regard.Config, regard.Corpus) == (Config, Corpus)
     assert (regard.load, regard.train) == (load, train)

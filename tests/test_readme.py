@@ -4,8 +4,10 @@ Only the training is made short. A line that cannot be run here must be known be
 untested unnoticed.
 """
 
+import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +52,20 @@ def shortened(line: str) -> str:
     return re.sub(r"\bregard train\b", f"regard train {flags}", line)
 
 
+def write_stories(folder: Path) -> None:
+    """A model of llama2.c that is small and knows nothing: 8 wide, one layer, a letter a piece."""
+    width, hidden, heads, length = 8, 12, 2, 16
+    pieces = ["<unk>", "\n<s>\n", "\n</s>\n", *map(chr, range(256)), " ", *"OnceupatimE"]
+    sizes = (len(pieces) * width, width, 4 * width**2, width, 3 * hidden * width, width)
+    count = sum(sizes) + 2 * length * (width // heads // 2)
+    head = struct.pack("<7i", width, hidden, 1, heads, heads, len(pieces), length)
+    numbers = random.Random(1)
+    weights = struct.pack(f"<{count}f", *(numbers.uniform(-1, 1) for _ in range(count)))
+    (folder / "stories15M.bin").write_bytes(head + weights)
+    rows = (struct.pack("<fi", 0.0, len(each.encode())) + each.encode() for each in pieces)
+    (folder / "tokenizer.bin").write_bytes(struct.pack("<i", 8) + b"".join(rows))
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A folder with the files that README names, and with `regard` on the path."""
@@ -57,6 +73,7 @@ def place(tmp_path: Path) -> Path:
         src, tgt = letters(40, seed=number)
         write_lines(tmp_path / f"{stem}.en", src)
         write_lines(tmp_path / f"{stem}.de", tgt)
+    write_stories(tmp_path)
     script = tmp_path / "bin" / "regard"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regard "$@"\n')

@@ -7,12 +7,15 @@ p_{i+k} is a linear function of p_i, the same for every i, so a distance can be 
 """
 
 import math
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from regard.attention.order import Positions
 from regard.errors import DataError
+
+HELD = 2**24  # numbers of a table that is kept ready; what lies beyond it is computed when it is asked for
 
 
 def sinusoids(length: int, width: int, offset: int = 0) -> Tensor:
@@ -21,7 +24,7 @@ def sinusoids(length: int, width: int, offset: int = 0) -> Tensor:
     >>> sinusoids(1, 4).tolist()
     [[0.0, 0.0, 1.0, 1.0]]
     """
-    return sinusoids_at(torch.arange(offset, offset + length), width)
+    return sinusoids_at(torch.arange(offset, offset + length, device="cpu"), width)
 
 
 def sinusoids_at(places: Tensor, width: int) -> Tensor:
@@ -32,15 +35,22 @@ def sinusoids_at(places: Tensor, width: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], -1)[..., :width]
 
 
+def rows_of(offset: Tensor, length: int) -> Tensor:
+    """The places (B, T) of rows that begin at `offset` (B,); padding before the first has place 0."""
+    return (offset[:, None] + torch.arange(length, device=offset.device)).clamp(min=0)
+
+
 class Sinusoidal(Positions):
     """Sinusoids added to the embeddings; any length."""
 
     def __init__(self, width: int, max_length: int) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(max_length, width), persistent=False)
+        self.register_buffer("table", sinusoids(min(max_length, HELD // width), width), persistent=False)
 
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
+    def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         table: Tensor = self.table  # type: ignore[assignment]
+        if isinstance(offset, Tensor):
+            return x + sinusoids_at(rows_of(offset, x.shape[1]), x.shape[2]).to(x)
         end = offset + x.shape[1]
         if end > table.shape[0]:
             return x + sinusoids(x.shape[1], x.shape[2], offset).to(x)
@@ -50,16 +60,20 @@ class Sinusoidal(Positions):
 class Learned(Positions):
     """A learned vector for each place up to `max_length`."""
 
+    matrices: ClassVar = {"table": 0}  # a vector a place
+
     def __init__(self, width: int, max_length: int) -> None:
         super().__init__()
         self.max_length = max_length
         self.table = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
 
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
-        end = offset + x.shape[1]
+    def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
+        end = int(offset.max() if isinstance(offset, Tensor) else offset) + x.shape[1]
         if end > self.table.shape[0]:
             raise DataError(
                 f"a sequence of {end} tokens is longer than the {self.table.shape[0]} learned positions;"
                 " shorten it, or train with positions.kind=sinusoidal"
             )
+        if isinstance(offset, Tensor):
+            return x + self.table[rows_of(offset, x.shape[1])]
         return x + self.table[offset:end]

@@ -7,6 +7,7 @@ encoder distance counts in both directions. Used by `heads.py` on the scores.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,9 +32,11 @@ class Alibi(Positions):
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        self.register_buffer("slopes", torch.tensor(slopes(n_heads))[:, None, None], persistent=False)
+        self.register_buffer(
+            "slopes", torch.tensor(slopes(n_heads), device="cpu")[:, None, None], persistent=False
+        )
 
-    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor:
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:
         here = torch.arange(offset, offset + q.shape[-2], device=q.device)[:, None]  # (T, 1)
         distance = (here - torch.arange(keys, device=q.device)).abs()  # (T, S)
         slope: Tensor = self.slopes  # type: ignore[assignment]

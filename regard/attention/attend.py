@@ -1,8 +1,8 @@
 """Attention as one pure function: out_i = Σ_j softmax_j(score(q_i, k_j)) v_j.
 
 `attend` picks the quickest way; `weigh` and `attend_readable` are its slow twin, which can also
-show the weights (Vaswani et al. 2017, 3.2). Masks come from `masks.py`, scores from `score.py`;
-`heads.py` puts projections around it.
+show the weights (Vaswani et al. 2017, 3.2). `regard/fused` has native loops for short sequences. Masks
+come from `masks.py`, scores from `score.py`; `heads.py` puts projections around it.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,10 @@ from torch.utils.checkpoint import checkpoint
 from regard.attention.dropout import dropout as drop
 from regard.attention.masks import causal_mask, join
 from regard.attention.score import Dot, Score
+from regard.fused import attend as fused
 
-# Up to this many scores a head, batched products are taken instead of SDPA's CPU kernel when gradients
-# are needed: its backward pass is slow for short sequences.
+# Up to this many scores a head, the native loops, or else batched products, are taken instead of SDPA's CPU
+# kernel when gradients are needed: its backward pass is slow for short sequences.
 SHORT = 128 * 128
 # From this many scores a head on, they are never all there at once: what torch's fused attention cannot do
 # without them is done in slices of the queries, each computed again in the backward pass.
@@ -91,7 +92,11 @@ def attend(
     """
     short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
-    factors = None if short and gradients else (score or Dot(q.shape[-1] ** -0.5)).factors(q, k)
+    score = score or Dot(q.shape[-1] ** -0.5)
+    bare = short and gradients and bias is None and dropout == 0
+    if bare and isinstance(score, Dot) and fused.fits(q, k, v, mask):
+        return fused.attend(q, k, v, mask=mask, causal=causal, scale=score.scale)
+    factors = None if short and gradients else score.factors(q, k)
     options: dict[str, Any] = {
         "mask": mask,
         "causal": causal,

@@ -18,7 +18,9 @@ from regard.attention.attend import attend, attend_readable
 from regard.attention.blocks import Plan, attend_blocks, show_blocks
 from regard.attention.kernel import Kernel, keys_seen, short, without_bias
 from regard.attention.masks import block_mask, join
+from regard.attention.site import Site
 from regard.attention.sparse import Part, SparseWeights
+from regard.config import AttentionConfig
 
 
 class BigBird(Kernel):
@@ -139,3 +141,16 @@ def further_blocks(blocks: int, real: int, heads: int, sees: tuple[int, int, int
     near = (np.abs(every - own[:, None]) <= around) | (every >= blocks)
     table = [np.where(near, -1, every), np.where(picked < nowhere, chosen, -1)]
     return torch.from_numpy(np.concatenate(table, -1))
+
+
+def bigbird(config: AttentionConfig, site: Site) -> Kernel:
+    """The blocks that the config asks for, where all places see each other."""
+    if site.kind == "cross" or site.causal:
+        return Kernel()
+    return BigBird(
+        config.block,
+        window=config.window_blocks,
+        hubs=config.global_blocks,
+        randoms=config.random_blocks,
+        seed=config.seed,
+    )

@@ -13,15 +13,17 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.kernel import Kernel
+from regard.attention.linear import Linear
 from regard.attention.positions import Positions
 from regard.attention.record import Vectors, running_tape
 from regard.attention.score import build_score
+from regard.attention.site import ALONE, Site
 from regard.attention.switch import off
 from regard.errors import UsageError
 
 
 class MultiHead(nn.Module):
-    """H heads over D dimensions; `name` is what the tape calls it."""
+    """H heads over D dimensions; the tape calls it by the name of its site."""
 
     def __init__(
         self,
@@ -29,7 +31,7 @@ class MultiHead(nn.Module):
         n_heads: int,
         *,
         kv_heads: int = 0,
-        name: str = "attention",
+        site: Site = ALONE,
         kernel: Kernel | None = None,
         score: str = "scaled-dot",
         dropout: float = 0.0,
@@ -41,34 +43,45 @@ class MultiHead(nn.Module):
         self.kv_heads = kv_heads or n_heads
         if n_heads % self.kv_heads:
             raise UsageError(f"kv_heads ({kv_heads}) must divide n_heads ({n_heads})")
-        self.name, self.n_heads, self.dropout = name, n_heads, dropout
+        self.site, self.n_heads, self.dropout = site, n_heads, dropout
         d_head = d_model // n_heads
         self.kernel = kernel or Kernel()
-        self.kernel.fit(n_heads, name)
+        self.kernel.fit(n_heads, site.name)
         self.score = build_score(score, n_heads, d_head)
         self.positions = positions or Positions()
-        self.query = nn.Linear(d_model, d_model)
-        self.key_value = nn.Linear(d_model, 2 * self.kv_heads * d_head)
-        self.out = nn.Linear(d_model, d_model)
+        self.query = Linear(d_model, d_model)
+        self.key_value = Linear(d_model, 2 * self.kv_heads * d_head)
+        self.out = Linear(d_model, d_model)
 
-    def keys_values(self, memory: Tensor, offset: int = 0) -> KeyValue:
+    def keys_values(self, memory: Tensor, offset: int = 0, places: Any = None) -> KeyValue:
         """Keys and values of `memory` (B, S, D), whose first place is `offset`, for every head."""
         k, v = self.key_value(memory).chunk(2, -1)  # (B, S, D) each
-        k = self.positions.turn(_split(k, self.kv_heads), offset)
+        k = self.positions.turn(_split(k, self.kv_heads), offset, places)
         return KeyValue(k, _split(v, self.kv_heads), offset)
 
     def forward(
-        self, x: Tensor, seen: KeyValue, *, mask: Tensor | None = None, causal: bool = False
+        self,
+        x: Tensor,
+        seen: KeyValue,
+        *,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        places: Any = None,
     ) -> Tensor:
-        """x (B, T, D) looks at what is `seen`: (B, T, D). With `causal`, x is the last of what is seen."""
+        """x (B, T, D) looks at what is `seen`: (B, T, D). With `causal`, x is the last of what is seen.
+
+        `places` is what the positions know beside the order: see `order.py`.
+        """
         length = x.shape[1]
         first = seen.length - length if causal else 0  # the place of x among the keys
-        q = self.positions.turn(_split(self.query(x), self.n_heads), seen.start + first)  # (B, H, T, K)
+        q = self.positions.turn(
+            _split(self.query(x), self.n_heads), seen.start + first, places
+        )  # (B, H, T, K)
         k, v = self._shared(seen.k), self._shared(seen.v)
         options: dict[str, Any] = {
             "mask": mask,
             "causal": causal and length > 1,
-            "bias": self.positions.bias(q, seen.length, first),
+            "bias": self.positions.bias(q, seen.length, first, places),
             "score": self.score,
             "dropout": self.dropout if self.training else 0.0,
         }
@@ -77,15 +90,20 @@ class MultiHead(nn.Module):
             gathered = self.kernel(q, k, v, **options)
         else:
             gathered, weights = self.kernel.show(q, k, v, **options)
-            more = self.positions.gather(weights, first)
+            more = self.positions.gather(weights, first, places)
             gathered = gathered if more is None else gathered + more
             if tape is not None:
-                tape.add(self.name, weights)
-        joined = silence(gathered, self.name).transpose(1, 2).flatten(2)  # (B, T, D)
+                tape.add(self.site, weights)
+        joined = silence(gathered, self.site.name).transpose(1, 2).flatten(2)  # (B, T, D)
         out: Tensor = self.out(joined)
         if tape is not None and tape.wants_vectors:
-            tape.explain(self.name, self._vectors(q, k, v, out, bias=options["bias"]))
+            tape.explain(self.site, self._vectors(q, k, v, out, bias=options["bias"]))
         return out
+
+    def draw(self) -> None:
+        """Keys and values are two products, each drawn as one."""
+        for part in self.key_value.weight.chunk(2):
+            nn.init.xavier_uniform_(part)
 
     def _vectors(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, *, bias: Tensor | None) -> Vectors:
         """The steps of one call, for the tape."""

@@ -9,15 +9,17 @@ A kernel has the signature of `attend`. `show` gives the same output with the we
 Before this file: `attend.py`; after it: `heads.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
 from regard.attention.attend import attend, attend_readable
 from regard.attention.score import Dot
+from regard.attention.site import Site
 from regard.config import AttentionConfig
 from regard.errors import UsageError
+from regard.kinds import KERNELS
 
 SHORT = 512  # up to this many queries and keys a mask on ordinary attention costs less than blocks
 
@@ -45,48 +47,21 @@ class Kernel(nn.Module):
         return attend_readable(q, k, v, **options)
 
 
-def _local(config: AttentionConfig, role: str) -> Kernel:
-    from regard.attention.local import Local
-
-    return Kernel() if role == "cross" else Local(config.window, back=role == "decoder")
-
-
-def _bigbird(config: AttentionConfig, role: str) -> Kernel:
-    from regard.attention.bigbird import BigBird
-
-    if role != "encoder":
-        return Kernel()
-    return BigBird(
-        config.block,
-        window=config.window_blocks,
-        hubs=config.global_blocks,
-        randoms=config.random_blocks,
-        seed=config.seed,
-    )
+def full(config: AttentionConfig, site: Site) -> Kernel:
+    """Every query sees every key."""
+    return Kernel()
 
 
-def _linformer(config: AttentionConfig, role: str) -> Kernel:
-    from regard.attention.linformer import Linformer
+def build_kernel(config: AttentionConfig, site: Site) -> Kernel:
+    """The kernel that the config names, for an attention that stands there.
 
-    if role != "encoder":
-        return Kernel()
-    return Linformer(config.rank, config.max_length, share=config.share)
-
-
-# `role` is "encoder", "decoder" or "cross": where the attention stands. Cross-attention is full: its
-# queries are few. So is a decoder's own with BigBird and Linformer, which both mix in the future: the one
-# by its global blocks, the other by its projection along the length.
-KERNELS: dict[str, Callable[[AttentionConfig, str], Kernel]] = {
-    "full": lambda config, role: Kernel(),
-    "local": _local,
-    "bigbird": _bigbird,
-    "linformer": _linformer,
-}
-
-
-def build_kernel(config: AttentionConfig, role: str) -> Kernel:
-    """The kernel that the config names, for an attention in that role."""
-    return KERNELS[config.kind](config, role)
+    Cross-attention is full: its queries are few. So is a decoder's own with BigBird and Linformer, which both
+    mix in the future: the one by its global blocks, the other by its projection along the length.
+    """
+    made = KERNELS[config.kind](config, site)
+    if not isinstance(made, Kernel):
+        raise UsageError(f"attention.kind={config.kind} made a {type(made).__name__}, not a Kernel")
+    return made
 
 
 def tie(kernels: Sequence[Kernel]) -> None:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from regard.attention.attend import attend, attend_readable
 from regard.attention.kernel import Kernel, keys_seen
+from regard.attention.site import Site
+from regard.config import AttentionConfig
 from regard.errors import DataError, UsageError
 
 
@@ -77,3 +79,10 @@ def _mix(rows: Tensor, x: Tensor) -> Tensor:
     # One product for all heads: they lie side by side in memory.
     mixed = torch.matmul(rows[0], x.transpose(1, 2).flatten(2))  # (B, rank, H K)
     return mixed.view(batch, -1, heads, width).transpose(1, 2)
+
+
+def linformer(config: AttentionConfig, site: Site) -> Kernel:
+    """The projection that the config asks for, where all places see each other."""
+    if site.kind == "cross" or site.causal:
+        return Kernel()
+    return Linformer(config.rank, config.max_length, share=config.share)

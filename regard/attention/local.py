@@ -13,7 +13,9 @@ from regard.attention.attend import attend, attend_readable
 from regard.attention.blocks import Plan, attend_blocks, show_blocks
 from regard.attention.kernel import Kernel, keys_seen, short, without_bias
 from regard.attention.masks import band_mask, join
+from regard.attention.site import Site
 from regard.attention.sparse import Part, SparseWeights
+from regard.config import AttentionConfig
 
 BLOCK = 64  # queries computed together; measured: docs/log.md
 
@@ -71,3 +73,8 @@ class Local(Kernel):
         after = 0 if causal or self.back else self.window
         left, right = (-(-reach // BLOCK) * BLOCK for reach in (self.window, after))
         return Plan(BLOCK, left, right, k.shape[-2] - q.shape[-2], (self.window, after))
+
+
+def local(config: AttentionConfig, site: Site) -> Kernel:
+    """The window that the config asks for; one that looks back only where the site does."""
+    return Kernel() if site.kind == "cross" else Local(config.window, back=site.causal)

@@ -4,27 +4,34 @@ On the embeddings (`embed`), on queries and keys (`turn`), on the scores (`bias`
 from the values (`gather`). `positions.py` has the table of the kinds; `heads.py` calls the last three.
 """
 
+from typing import Any
+
 from torch import Tensor, nn
 
 
 class Positions(nn.Module):
-    """Base of all schemes; does nothing, which is the scheme `none`."""
+    """Base of all schemes; does nothing, which is the scheme `none`.
+
+    `offset` is the place of the first one given; of `embed` it may be one a row (B,), and places before 0 are
+    padding. `places` is what is known of the places beside their order (trees, a grid), as the model hands it
+    in; most schemes have no use for it.
+    """
 
     max_length: int | None = None  # longest sequence; None: any
     needs_weights = False  # whether `gather` has something to say; the readable path computes then
 
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
+    def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         """Embeddings (B, T, D) of the places from `offset` on, with their positions."""
         return x
 
-    def turn(self, x: Tensor, offset: int = 0) -> Tensor:
+    def turn(self, x: Tensor, offset: int = 0, places: Any = None) -> Tensor:
         """Queries or keys (B, H, T, K) of the places from `offset` on, with their positions."""
         return x
 
-    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor | None:
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor | None:
         """What is added to the scores of q (B, H, T, K), whose first place is `offset`, with S keys."""
         return None
 
-    def gather(self, weights: Tensor, offset: int = 0) -> Tensor | None:
+    def gather(self, weights: Tensor, offset: int = 0, places: Any = None) -> Tensor | None:
         """What is added to the output (B, H, T, K) for weights (B, H, T, S); `offset` as in `bias`."""
         return None

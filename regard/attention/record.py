@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 
 from torch import Tensor
 
+from regard.attention.site import Site
+
 
 @dataclass(frozen=True)
 class Vectors:
@@ -41,15 +43,17 @@ class Tape:
     def __init__(self, *, wants_vectors: bool = False) -> None:
         self.wants_vectors = wants_vectors
         self._calls: dict[str, list[Tensor]] = {}
+        self._sites: dict[str, Site] = {}
         self._vectors: dict[tuple[str, int], Vectors] = {}
 
-    def add(self, name: str, weights: Tensor) -> None:
+    def add(self, site: Site, weights: Tensor) -> None:
         """Keep the weights (B, H, T, S) of one call."""
-        self._calls.setdefault(name, []).append(weights.detach())
+        self._sites[site.name] = site
+        self._calls.setdefault(site.name, []).append(weights.detach())
 
-    def explain(self, name: str, vectors: Vectors) -> None:
+    def explain(self, site: Site, vectors: Vectors) -> None:
         """Keep what the weights of the last call were made from."""
-        self._vectors[name, len(self._calls[name]) - 1] = vectors
+        self._vectors[site.name, len(self._calls[site.name]) - 1] = vectors
 
     def __getitem__(self, name: str) -> list[Tensor]:
         return self._calls[name]
@@ -57,6 +61,10 @@ class Tape:
     def vectors(self, name: str) -> list[Vectors | None]:
         """What the weights of each call were made from; None where it was not asked for, or not given."""
         return [self._vectors.get((name, call)) for call in range(len(self._calls[name]))]
+
+    def sites(self) -> list[Site]:
+        """Where every attention stands that was heard, in the order of its first call."""
+        return list(self._sites.values())
 
     def names(self) -> list[str]:
         """Every attention that was heard, in the order of its first call."""

@@ -7,6 +7,8 @@ the values are gathered as the weight at each distance times its vector; nothing
 all distances are one, so any length works. Used by `heads.py`; `structural.py` has distances in a tree.
 """
 
+from typing import Any, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -18,19 +20,19 @@ class Relative(Positions):
     """Vectors for the distances -clip to clip, shared by the heads of one attention."""
 
     needs_weights = True
+    matrices: ClassVar = {"key_embedding": 0, "value_embedding": 0}  # a vector a distance
 
     def __init__(self, d_head: int, clip: int) -> None:
         super().__init__()
         self.clip, self.scale = clip, d_head**-0.5
-        # "embedding" in their names keeps them away from Muon, which is for matrices that multiply.
         self.key_embedding = nn.Parameter(torch.randn(2 * clip + 1, d_head) * self.scale)
         self.value_embedding = nn.Parameter(torch.randn(2 * clip + 1, d_head) * self.scale)
 
-    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor:
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:
         by_distance = torch.matmul(q * self.scale, self.key_embedding.mT)  # (B, H, T, 2c + 1)
         return skew(_spread(by_distance, *_reach(q.shape[-2], keys, offset, self.clip)), keys)
 
-    def gather(self, weights: Tensor, offset: int = 0) -> Tensor:
+    def gather(self, weights: Tensor, offset: int = 0, places: Any = None) -> Tensor:
         reach = _reach(weights.shape[-2], weights.shape[-1], offset, self.clip)
         return torch.matmul(_collect(unskew(weights), *reach, self.clip), self.value_embedding)
 

@@ -12,11 +12,13 @@ Those that are a plain product of two vectors give them as `factors`, and SDPA c
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from regard.errors import UsageError, error_line
+from regard.kinds import SCORES
 
 
 class Score(nn.Module):
@@ -72,22 +74,37 @@ class General(Score):
         return torch.matmul(q * self.scale, self.weight), k  # (B, H, T, K)
 
 
-def _additive(n_heads: int, d_head: int) -> Score:
-    from regard.attention.additive import Additive  # it is a Score, so it imports this file
+def dot(n_heads: int, d_head: int) -> Score:
+    """q·k."""
+    return Dot()
 
-    return Additive(n_heads, d_head)
 
-
-# Made for H heads of width K.
-SCORES: dict[str, Callable[[int, int], Score]] = {
-    "dot": lambda n_heads, d_head: Dot(),
-    "scaled-dot": lambda n_heads, d_head: Dot(d_head**-0.5),
-    "cosine": Cosine,
-    "additive": _additive,
-    "general": General,
-}
+def scaled_dot(n_heads: int, d_head: int) -> Score:
+    """q·k / √K."""
+    return Dot(d_head**-0.5)
 
 
 def build_score(kind: str, n_heads: int, d_head: int) -> Score:
-    """The score of that name for `n_heads` heads of width `d_head`."""
-    return SCORES[kind](n_heads, d_head)
+    """The score of that name, made for `n_heads` heads of width `d_head`."""
+    made = SCORES[kind](n_heads, d_head)
+    if SCORES.foreign(kind):
+        _prove(kind, made, n_heads, d_head)
+    score: Score = made
+    return score
+
+
+@torch.no_grad()
+def _prove(kind: str, made: object, n_heads: int, d_head: int) -> None:
+    """Refuse a score from outside that does not keep to what a score is."""
+    if not isinstance(made, Score):
+        raise UsageError(f"attention.score={kind} made a {type(made).__name__}, not a Score")
+    q, k = torch.zeros(1, n_heads, 2, d_head), torch.zeros(1, n_heads, 3, d_head)
+    try:
+        found = tuple(made(q, k).shape)
+    except Exception as error:
+        raise UsageError(f"attention.score={kind} cannot be computed: {error_line(error)}") from error
+    if found != (1, n_heads, 2, 3):
+        raise UsageError(
+            f"attention.score={kind} makes {found} of (B, H, T, K) and (B, H, S, K); "
+            f"it should be (B, H, T, S), here {(1, n_heads, 2, 3)}"
+        )

@@ -4,23 +4,17 @@
     relative  depth_i - depth_j                        where one is above the other on a path from the root
               sign(i - j) (depth_i + depth_j)          elsewhere; its vectors as in `relative.py`
 
-The trees come from parses beside the source text (`regard/data/parses.py`) and are laid around a call:
-
-    with trees(heads):      # (B, S), see `Trees.of`
-        model(...)
-
-Only the encoder reads them. Used by `heads.py` and the Transformer.
+The trees come from parses beside the source text (`regard/data/parses.py`) and are a field of the inputs;
+only the encoder reads them. Used by `heads.py` and the Transformer, which hands them in as `places`.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention.absolute import sinusoids, sinusoids_at
+from regard.attention.linear import Linear
 from regard.attention.order import Positions
 from regard.attention.relative import Relative
 from regard.errors import DataError
@@ -62,27 +56,14 @@ class Trees:
         return cls(depth, torch.where(path, down, (place[..., None] - place[:, None]).sign() * side))
 
 
-_running: ContextVar[Trees | None] = ContextVar("trees", default=None)
-
-
-@contextmanager
-def trees(heads: Tensor | None) -> Iterator[None]:
-    """The source sentences inside the block have these trees; None: they have none."""
-    token = _running.set(None if heads is None else Trees.of(heads))
-    try:
-        yield
-    finally:
-        _running.reset(token)
-
-
-def _trees() -> Trees:
-    found = _running.get()
-    if found is None:
+def needed(trees: Trees | None) -> Trees:
+    """The trees, which a model with structural positions cannot do without."""
+    if trees is None:
         raise DataError(
             "this model reads dependency trees (positions.kind=structural); give the parses of its source "
             "text with --parses F.conllu"
         )
-    return found
+    return trees
 
 
 class Depth(Positions):
@@ -90,11 +71,11 @@ class Depth(Positions):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.fuse = nn.Linear(2 * width, width)
+        self.fuse = Linear(2 * width, width)
 
-    def embed(self, x: Tensor, offset: int = 0) -> Tensor:
-        depth = _trees().depth
-        place = sinusoids(x.shape[1], x.shape[2], offset).to(x).expand_as(x)
+    def embed(self, x: Tensor, offset: int | Tensor = 0, places: Trees | None = None) -> Tensor:
+        depth = needed(places).depth
+        place = sinusoids(x.shape[1], x.shape[2]).to(x).expand_as(x)
         both = torch.cat([place, sinusoids_at(depth, x.shape[2]).to(x)], -1)  # (B, S, 2D)
         out: Tensor = x + self.fuse(both).tanh()
         return out
@@ -103,16 +84,16 @@ class Depth(Positions):
 class Structural(Relative):
     """The relative part: a vector for each distance in the tree, clipped, on keys and values."""
 
-    def bias(self, q: Tensor, keys: int, offset: int = 0) -> Tensor:
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Trees | None = None) -> Tensor:
         by_distance = torch.matmul(q * self.scale, self.key_embedding.mT)  # (B, H, T, 2c + 1)
-        return by_distance.gather(-1, self._index(q.shape[1]))
+        return by_distance.gather(-1, self._index(needed(places), q.shape[1]))
 
-    def gather(self, weights: Tensor, offset: int = 0) -> Tensor:
+    def gather(self, weights: Tensor, offset: int = 0, places: Trees | None = None) -> Tensor:
         by_distance = weights.new_zeros(*weights.shape[:3], 2 * self.clip + 1)
-        by_distance = by_distance.scatter_add(-1, self._index(weights.shape[1]), weights)
+        by_distance = by_distance.scatter_add(-1, self._index(needed(places), weights.shape[1]), weights)
         return torch.matmul(by_distance, self.value_embedding)
 
-    def _index(self, heads: int) -> Tensor:
+    def _index(self, trees: Trees, heads: int) -> Tensor:
         """Which vector each pair has: (B, H, S, S)."""
-        distance = _trees().distance.clamp(-self.clip, self.clip) + self.clip
+        distance = trees.distance.clamp(-self.clip, self.clip) + self.clip
         return distance[:, None].expand(-1, heads, -1, -1)

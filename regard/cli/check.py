@@ -24,6 +24,7 @@ class Options:
             show_default=False,
         ),
     ]
+    task: Annotated[str, typer.Option(help="What would be learned from them.")] = "translation"
     examples: Annotated[int, typer.Option(min=0, help="Lines shown of each kind.")] = 3
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
 
@@ -34,10 +35,10 @@ def check(options: Options) -> None:
 
     Lists what is suspicious with counts, examples and line numbers, and what training will do about it.
     """
-    from regard.cli.files import corpus_of
     from regard.data import check as checking
+    from regard.tasks.task import task_named
 
-    report = checking.check(corpus_of(options.files), examples=options.examples)
+    report = task_named(options.task).check(options.files, examples=options.examples)
     if options.as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False))
     else:

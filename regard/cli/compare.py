@@ -174,8 +174,8 @@ def compare_family(options: Options) -> None:
 def plan(options: Options, files: list[Path]) -> "Comparison":
     """What is trained and scored on: a person's own pairs, or the phrasebook with the demo's settings."""
     from regard.cli import demo
-    from regard.cli.files import corpus_of
     from regard.config import parse_set
+    from regard.tasks.translation.files import corpus_of
 
     changes = dict(parse_set(text) for text in options.overrides or ())
     if files and not options.test:
@@ -210,7 +210,8 @@ def machine() -> str:
 
 def terms(comparison: "Comparison", outcomes: "list[Outcome]") -> str:
     """The terms of a comparison as lines under its table."""
-    signature = next((each.signature for each in outcomes if each.signature), "")
+    held = [score for each in outcomes for score in each.named().values()]
+    signature = next((score.signature for score in held if score.signature), "")
     settings = ", ".join(f"{key}={value}" for key, value in comparison.overrides.items())
     lines = [
         f"{comparison.minutes:g} minutes of training each, preset {comparison.preset}"

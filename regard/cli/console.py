@@ -8,13 +8,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from regard.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def note(message: str = "") -> None:
     """One line for the person, on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 def page() -> "Console | None":

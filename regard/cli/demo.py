@@ -21,7 +21,8 @@ from regard.cli.options import takes
 
 if TYPE_CHECKING:
     from regard.data.corpus import Corpus
-    from regard.decoding.evaluate import Scores
+    from regard.tasks.translation.evaluate import Scores
+    from regard.tasks.translation.translator import Translation
 
 Pairs = list[tuple[str, str]]
 
@@ -31,12 +32,16 @@ PRESET = "tiny"
 SETTINGS = {
     "model.encoder_layers": 2,
     "model.decoder_layers": 2,
+    "model.d_ff": 256,
     "model.dropout": 0.0,
     "train.batch_tokens": 1024,
-    "train.lr": 0.006,
+    "train.lr": 0.01,
 }
 SHOWN = 8
 ATTENTION = "attention.html"
+PILOT = 20  # phrases that tell how long the others take
+SCORING_SHARE, LEAST_SECONDS = 0.2, 10.0  # of the minutes, and seconds, that scoring may take
+LEARNED = 0.5  # of the phrases exact: less is a demo that has had too little time
 TELLING = 60  # characters of the phrase whose attention is shown
 
 
@@ -59,12 +64,12 @@ class Options:
 @takes(Options)
 def demo(options: Options) -> None:
     """Train on a phrasebook, score, translate."""
-    from regard.training.run import train
+    from regard.tasks.translation.train import train
     from regard.training.workspace import DATA, refuse_foreign
 
     refuse_foreign(options.output)
     corpora = write_phrases(options, options.output / DATA)
-    train(
+    result = train(
         corpora["train"],
         out=options.output,
         valid=corpora["valid"],
@@ -76,7 +81,9 @@ def demo(options: Options) -> None:
     )
     test = [(pair.src, pair.tgt) for pair in corpora["test"].pairs()]
     scores, found = score_phrases(options, test)
-    print(report(test, found, scores))
+    print(report(test[: len(found)], found, scores))
+    if scores.exact < LEARNED:
+        note(f"{result.steps:,} steps were too few to learn the phrases: regard demo --fresh --minutes 10")
     print(f"What every head looked at: {write_attention(options.output, test)}\n")
     print(farewell(options.output, test[0][0]), flush=True)
 
@@ -114,16 +121,26 @@ def _once(pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def score_phrases(options: Options, test: Pairs) -> "tuple[Scores, list[str]]":
-    """The trained model on phrases that it has never seen: scores and translations."""
-    from regard.decoding.evaluate import compare
-    from regard.decoding.translator import load
-    from regard.training.device import pick_device
+    """The trained model on phrases that it has never seen: scores and translations.
+
+    A model that has learned nothing writes every phrase to its bound. So this takes a share of the minutes
+    at most: some phrases tell how many there is time for.
+    """
+    from regard.process.device import pick_device
+    from regard.tasks.translation.evaluate import compare
+    from regard.tasks.translation.load import load
 
     translator = load(options.output, device=pick_device(options.device))
-    began = time.perf_counter()
-    found = list(translator.stream([src for src, _ in test]))
-    scores = compare(found, [tgt for _, tgt in test], seconds=time.perf_counter() - began)
-    return scores, [each.text for each in found]
+    found: list[Translation] = []
+    began, count = time.perf_counter(), PILOT
+    limit = max(LEAST_SECONDS, SCORING_SHARE * options.minutes * 60)
+    while count and len(found) < len(test):
+        found += translator.stream([src for src, _ in test[len(found) : len(found) + count]])
+        seconds = time.perf_counter() - began
+        count = int(len(found) * max(0.0, limit / seconds - 1))
+    return compare(found, [tgt for _, tgt in test[: len(found)]], seconds=seconds), [
+        each.text for each in found
+    ]
 
 
 def write_attention(folder: Path, test: Pairs) -> Path:

@@ -1,6 +1,6 @@
 """`regard distill`: a teacher's folder in, a faster student's folder out.
 
-The work is regard/engine/distill.py's.
+The work is regard/tasks/translation/distill.py's.
 """
 
 import shlex
@@ -69,15 +69,15 @@ class Options:
 @takes(Options)
 def distill(options: Options) -> None:
     """Train a faster student on what a teacher translates. Run again, it goes on where it stopped."""
-    from regard.cli.files import corpus_of
     from regard.config import Config, merge, read_toml
     from regard.presets import preset
+    from regard.tasks.translation.files import corpus_of
 
     sources = text_of(options.files) if options.files else None
     valid = corpus_of(options.valid) if options.valid else None
     asked = read_toml(options.config) if options.config else {}
     merge(Config(), dict(preset(options.preset)) | asked | options.changes())
-    from regard.engine.distill import distill as run
+    from regard.tasks.translation.distill import distill as run
 
     run(
         options.model,
@@ -97,7 +97,7 @@ def distill(options: Options) -> None:
 
 def text_of(files: list[Path]) -> "Corpus":
     """Pairs, or one text alone, which then stands on both sides."""
-    from regard.cli.files import corpus_of
+    from regard.tasks.translation.files import corpus_of
 
     if len(files) == 1 and not files[0].name.removesuffix(".gz").endswith(".tsv"):
         return corpus_of([files[0], files[0]])

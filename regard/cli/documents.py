@@ -19,7 +19,7 @@ from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.data.corpus import Corpus
-    from regard.decoding.evaluate import Scores
+    from regard.tasks.translation.evaluate import Scores
     from regard.text.docstrings import Document
 
 PRESET = "document"
@@ -64,8 +64,8 @@ def documents(options: Options) -> None:
     Reads modules, classes and functions of the Python standard library, trains, and scores on modules that
     training never saw.
     """
-    from regard.decoding.rouge import require_rouge
-    from regard.training.run import train
+    from regard.measure.rouge import require_rouge
+    from regard.tasks.translation.train import train
     from regard.training.workspace import DATA, refuse_foreign
 
     require_rouge()
@@ -120,9 +120,9 @@ def _spread(found: "list[Document]", most: int) -> "list[Document]":
 
 def score_documents(options: Options, test: list[tuple[str, str]]) -> "tuple[Scores, list[str]]":
     """The trained model on modules that it has never seen."""
-    from regard.decoding.evaluate import compare
-    from regard.engine.load import load
-    from regard.training.device import pick_device
+    from regard.process.device import pick_device
+    from regard.tasks.translation.evaluate import compare
+    from regard.tasks.translation.load import load
 
     translator = load(options.output, device=pick_device(options.device))
     limit = translator.decode.max_source - 1

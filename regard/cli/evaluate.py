@@ -1,22 +1,14 @@
-"""`regard evaluate`: BLEU and chrF of a model on a test set, ROUGE if asked for, and a gate for scripts."""
+"""`regard evaluate`: how good a model is on a test set, as its task measures it, and a gate for scripts."""
 
 import json
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regard.cli.options import takes
-from regard.errors import QualityError
-
-if TYPE_CHECKING:
-    from regard.decoding.evaluate import Scores
-
-# The object that --json prints; scripts rely on these names.
-JSON_FIELDS = ("bleu", "chrf", "signature", "sentences", "seconds", "tokens_per_second")
-ROUGE_FIELDS = ("rouge_1", "rouge_2", "rouge_l")  # after them with --rouge
+from regard.errors import QualityError, UsageError
 
 
 @dataclass(frozen=True)
@@ -27,7 +19,7 @@ class Options:
         list[Path],
         typer.Argument(
             metavar="SRC REF",
-            help="Source and reference, or one PAIRS.tsv.",
+            help="What the task measures on: source and reference, or one PAIRS.tsv.",
             readable=False,
             show_default=False,
         ),
@@ -65,63 +57,24 @@ class Options:
 
 @takes(Options)
 def evaluate(options: Options) -> None:
-    """Score a model: BLEU and chrF by sacreBLEU."""
-    scores = _score(options)
-    print(_as_json(scores) if options.as_json else describe(scores), flush=True)
-    if options.min_bleu is not None and scores.bleu < options.min_bleu:
-        raise QualityError(f"BLEU {scores.bleu:.2f} is below the gate of {options.min_bleu:.2f}")
+    """Score a model; a translator by BLEU and chrF."""
+    from regard.process.device import pick_device
+    from regard.tasks.task import task_of
+
+    task = task_of(options.model)
+    asked = {
+        name: value
+        for name, value in vars(options).items()
+        if name not in ("files", "model", "min_bleu", "as_json", "device") and value != _DEFAULTS[name]
+    }
+    asked["device"] = pick_device(options.device)
+    found = task.evaluate(options.model, options.files, **asked)
+    print(json.dumps(found.fields()) if options.as_json else found.text(), flush=True)
+    gate, bleu = options.min_bleu, found.scores.get("bleu")
+    if gate is not None and bleu is None:
+        raise UsageError(f"--min-bleu is a gate for translators; {options.model} has no BLEU")
+    if gate is not None and bleu is not None and bleu.value < gate:
+        raise QualityError(f"BLEU {bleu.value:.2f} is below the gate of {gate:.2f}")
 
 
-def _score(options: Options) -> "Scores":
-    from regard.cli.files import corpus_of
-    from regard.decoding.evaluate import score
-    from regard.decoding.rouge import require_rouge
-    from regard.engine.load import load
-    from regard.training.device import pick_device
-
-    if options.rouge:
-        require_rouge()
-    corpus = corpus_of(options.files, options.parses)
-    corpus.check_files()
-    device = pick_device(options.device)
-    translator = load(
-        options.model,
-        device=device,
-        precision=options.precision,
-        engine=options.engine,
-        shortlist=options.shortlist,
-    )
-    if translator.note:
-        print(translator.note, file=sys.stderr)
-    if corpus.parses:
-        translator = translator.parsed(*corpus.parses)
-    pairs = list(corpus.pairs())
-    return score(
-        translator,
-        [pair.src for pair in pairs],
-        [pair.tgt for pair in pairs],
-        beam=options.beam,
-        batch_size=options.batch_size,
-        rouge=options.rouge,
-    )
-
-
-def _as_json(scores: "Scores") -> str:
-    fields = {name: getattr(scores, name) for name in JSON_FIELDS}
-    if scores.rouge:
-        fields |= {name: getattr(scores.rouge, name) for name in ROUGE_FIELDS}
-    return json.dumps(fields)
-
-
-def describe(scores: "Scores") -> str:
-    """The scores as a person reads them."""
-    lines = [
-        f"BLEU      {scores.bleu:6.2f}   {scores.signature}",
-        f"chrF      {scores.chrf:6.2f}   {scores.chrf_signature}",
-        f"exact     {scores.exact:6.1%}   of {scores.sentences:,} lines equal to their reference",
-        f"time      {scores.seconds:6.1f} s {scores.tokens_per_second:,.0f} tokens/s",
-    ]
-    if rouge := scores.rouge:
-        parts = f"ROUGE-1 {rouge.rouge_1:.2f}, ROUGE-2 {rouge.rouge_2:.2f}; {rouge.signature}"
-        lines.insert(2, f"ROUGE-L   {rouge.rouge_l:6.2f}   {parts}")
-    return "\n".join(lines)
+_DEFAULTS = {each.name: each.default for each in fields(Options)}

@@ -1,4 +1,4 @@
-"""`regard import`: a Marian folder of Hugging Face becomes a model folder. The work is regard/interop's."""
+"""`regard import`: what another program trained becomes a model folder. The work is regard/interop's."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,20 +15,27 @@ class Options:
     """What `regard import` takes."""
 
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A Marian folder of Hugging Face.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, Llama), or a .bin file of llama2.c.",
+            show_default=False,
+        ),
     ]
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")]
 
 
 @takes(Options)
 def import_(options: Options) -> None:
-    """Make a model folder of a Marian one, such as opus-mt."""
-    from regard.interop import marian
+    """Take over a model that another program trained."""
+    from regard.interop import known
     from regard.interop.parts import new_folder
     from regard.models.folder import save
+    from regard.tasks.task import task_named
 
     with new_folder(options.output) as place:
-        loaded = marian.read(options.folder)
-        config, model, tokenizer = loaded
-        save(place, config=config, model=model, tokenizer=tokenizer, card=marian.card(options.folder, loaded))
-    note(f"{options.output} is ready: echo text | regard translate -m {options.output}")
+        loaded = known.read(options.folder)
+        card = known.card(options.folder, loaded)
+        save(place, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card=card)
+    verb = task_named(loaded.config.task).verb
+    note(f"{options.output} is ready: echo text | regard {verb} -m {options.output}")

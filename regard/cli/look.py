@@ -15,8 +15,8 @@ from regard.cli.options import takes
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.decoding.translator import Translator
     from regard.look.ablate import Ranking
+    from regard.tasks.translation.translator import Translator
 
 PAGE = Path("attention.html")
 
@@ -72,13 +72,13 @@ def look(options: Options) -> None:
 
 def _look(options: Options) -> None:
     from regard.look.look import ENDINGS
-    from regard.look.look import look as look_at
+    from regard.tasks.task import task_of
 
     if len(options.texts) != 1:
         raise UsageError(f"{len(options.texts)} texts given; put the sentence in quotes")
     path = _output(options, ENDINGS)
     walk = path.suffix in (".html", ".json")
-    seen = look_at(options.model, options.texts[0], beam=options.beam, vectors=walk)
+    seen = task_of(options.model).look(options.model, options.texts[0], beam=options.beam, vectors=walk)
     if path.suffix in (".svg", ".png"):
         drawn = seen.figure(kind=options.kind, layer=options.layer, head=options.head, pieces=options.pieces)
         path.write_bytes(drawn.to_png() if path.suffix == ".png" else drawn.to_svg().encode())
@@ -108,8 +108,8 @@ def _output(options: Options, endings: tuple[str, ...]) -> Path:
 
 
 def _ablate(options: Options) -> None:
-    from regard.cli.files import corpus_of
-    from regard.decoding.translator import load
+    from regard.tasks.translation.files import corpus_of
+    from regard.tasks.translation.translator import load
 
     if options.output is not None and options.output.suffix != ".json":
         raise UsageError(f"--ablate writes a table and JSON; {options.output} does not end in .json")

@@ -24,8 +24,10 @@ from regard.cli import (
     documents,
     evaluate,
     export,
+    generate,
     import_,
     look,
+    machine,
     serve,
     shortlist,
     show,
@@ -33,7 +35,7 @@ from regard.cli import (
     translate,
 )
 from regard.cli.console import steady_streams
-from regard.errors import RegardError
+from regard.errors import RegardError, one_line
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -67,6 +69,7 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command(cls=train.TrainCommand)(train.train)
 app.command()(translate.translate)
+app.command()(generate.generate)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
 app.command(cls=compare.CompareCommand)(compare.compare)
@@ -74,6 +77,7 @@ app.command()(look.look)
 app.command()(documents.documents)
 app.command()(serve.serve)
 app.command()(show.show)
+app.command()(machine.machine)
 app.command("import")(import_.import_)
 app.command()(export.export)
 app.command()(shortlist.shortlist)
@@ -137,7 +141,7 @@ def _end(message: str, code: int) -> int:
     """At most one line on stderr, and nothing more on stdout: what is still buffered could fail once more."""
     with contextlib.suppress(OSError):  # stderr may be full, too
         if message:
-            print(f"regard: {' '.join(message.splitlines())}", file=sys.stderr, flush=True)
+            print(f"regard: {one_line(message)}", file=sys.stderr, flush=True)
     if sys.stdout is not None:
         try:
             sys.stdout.flush()

@@ -41,6 +41,7 @@ class Options:
         100_000
     )
     queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests at a time; more get 429.")] = 32
+    max_seconds: Annotated[float, typer.Option(min=1, max=86_400, help="For one request; then 503.")] = 120.0
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
     origins: Annotated[
         list[str] | None,
@@ -73,7 +74,12 @@ def serve(options: Options) -> None:
     from regard.serving.service import Service
 
     places = [parse_place(argument) for argument in options.models]
-    limits = Limits(characters=options.max_chars, requests=options.queue, rows=options.batch_size)
+    limits = Limits(
+        characters=options.max_chars,
+        requests=options.queue,
+        rows=options.batch_size,
+        seconds=options.max_seconds,
+    )
     loading = Loading(options.device, options.precision, options.engine)
     service = Service(Directory(places), limits, tuple(options.api_keys or ()), loading)
     listening = server.bind(options.host, options.port)

@@ -48,14 +48,16 @@ class Options:
 @takes(Options)
 def shortlist(options: Options) -> None:
     """Learn which words to expect: a faster output layer."""
-    from regard.cli.files import corpus_of
+    from regard.tasks.task import expect
+    from regard.tasks.translation.files import corpus_of
 
     corpus = corpus_of(options.files) if options.files else None
     from regard.engine.shortlist import FILE, learn
     from regard.engine.weights import unsupported
     from regard.models.folder import load
-    from regard.training.progress import build_reporter, duration
+    from regard.process.progress import build_reporter, duration
 
+    expect(options.model, "translation")
     held = load(options.model)
     reason = unsupported(held.model)
     if reason is not None:

@@ -31,17 +31,19 @@ def show(options: Options) -> None:
 
 
 def read_card(folder: Path) -> str:
-    """The README.md of a model folder."""
-    from regard.errors import ModelError
+    """The README.md of a model folder, whoever wrote it: nothing in it that a terminal would act on."""
+    from regard.errors import ModelError, printable
+    from regard.foreign import MOST_SETTINGS, read_bytes
 
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
         raise ModelError(f"{folder} {what}; give the folder that regard train made")
     if not (folder / "config.json").is_file():
         raise ModelError(f"{folder} is no model folder: it holds no config.json")
+    if not (folder / "README.md").exists():
+        raise ModelError(f"{folder} holds no README.md, the model's card")
     try:
-        return (folder / "README.md").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ModelError(f"{folder} holds no README.md, the model's card") from None
+        text = read_bytes(folder / "README.md", MOST_SETTINGS).decode()
+        return "\n".join(printable(line.rstrip("\r")) for line in text.split("\n"))
     except UnicodeDecodeError:
         raise ModelError(f"{folder / 'README.md'} is not UTF-8 text") from None

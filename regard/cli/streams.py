@@ -37,7 +37,7 @@ def reading(path: Path) -> Iterator[Iterator[str]]:
 def _texts(handle: io.BufferedReader, name: str) -> Iterator[str]:
     with lines.reading(name):
         stream = gzip.GzipFile(fileobj=handle) if lines.is_gzip(handle) else handle
-        for number, raw in enumerate(lines.stripped(stream), 1):
+        for number, raw in enumerate(lines.stripped(stream, name), 1):
             yield lines.decode(raw, name, number)
 
 

@@ -1,4 +1,4 @@
-"""`regard train`: files of pairs in, a model folder out. The work is regard/training/run.py's.
+"""`regard train`: files in, a model folder out. The work is regard/training/run.py's.
 
 Settings are laid over each other: the defaults, the preset, the config file, then --set and --minutes.
 """
@@ -99,6 +99,7 @@ class Options:
     valid_parses: Annotated[
         Path | None, typer.Option(metavar="F.conllu", readable=False, help="Those of the source of --valid.")
     ] = None
+    task: Annotated[str, typer.Option(help="What is learned; a plug-in may bring more.")] = "translation"
     preset: Annotated[
         str | None,
         typer.Option(
@@ -138,30 +139,33 @@ class Options:
         asked = dict(preset(self.preset)) if self.preset else {}
         asked |= read_toml(self.config) if self.config else {}
         if self.start_from is None:
-            merge(Config(), asked | self.changes())
+            merge(Config(), {"task": self.task} | asked | self.changes())
 
 
 @takes(Options)
 def train(options: Options) -> None:
-    """Train a translator on pairs of lines. Run again, it goes on where it stopped."""
-    from regard.cli.files import corpus_of
+    """Train a model on your data; run again, it goes on."""
+    from regard.tasks.task import task_named
 
     if options.valid_parses and not options.valid:
         raise UsageError("--valid-parses are the trees of --valid, which was not given")
-    corpus = corpus_of(options.files, options.parses)
-    valid = corpus_of(options.valid, options.valid_parses) if options.valid else None
+    task = task_named(options.task)
+    trees = {"parses": options.parses, "valid_parses": options.valid_parses}
+    more = {name: path for name, path in trees.items() if path is not None}
+    examples = task.read(options.files, options.valid, **more)
     options.check()
+    from regard.training.run import Asked
     from regard.training.run import train as run
 
-    run(
-        corpus,
-        out=options.output,
-        valid=valid,
-        preset=options.preset,
-        config_file=options.config,
-        overrides=options.changes(),
-        start_from=options.start_from,
+    asked = Asked(
+        options.output,
+        options.preset,
+        options.config,
+        options.changes(),
+        options.start_from,
         fresh=options.fresh,
         device=options.device,
     )
-    note(f"translate with it: regard translate -m {shlex.quote(str(options.output))} < text")
+    run(task, examples, asked)
+    how = " < text" if task.verb == "translate" else ""
+    note(f"use it: regard {task.verb} -m {shlex.quote(str(options.output))}{how}")

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.options import takes
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
+from regard.foreign import LONGEST_LINE
 
 if TYPE_CHECKING:
     from regard.decoding.sampling import Sampling
-    from regard.decoding.translator import Translation, Translator
+    from regard.tasks.translation.translator import Translation, Translator
 
 STANDARD = Path("-")
 
@@ -128,7 +129,14 @@ def _folded(lines: Iterator[str]) -> Iterator[str]:
     """All lines as one: see regard/text/documents.py."""
     from regard.text.documents import fold
 
-    yield fold("\n".join(lines))
+    text: list[str] = []
+    characters = 0
+    for line in lines:
+        text.append(line)
+        characters += len(line) + 1
+        if characters > LONGEST_LINE:
+            raise DataError(f"the document has more than {LONGEST_LINE:,} characters; translate parts of it")
+    yield fold("\n".join(text))
 
 
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
@@ -153,7 +161,7 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
 
 def _load(options: Options) -> "Translator":
     """A model folder of ours, or one that was exported for CTranslate2."""
-    from regard.training.device import pick_device
+    from regard.process.device import pick_device
 
     device = pick_device(options.device)
     if options.engine == "ctranslate2":
@@ -161,7 +169,7 @@ def _load(options: Options) -> "Translator":
 
         precision = "fp32" if options.precision == "auto" else options.precision
         return ctranslate2.load(options.model, device=device.type, precision=precision)
-    from regard.engine.load import load
+    from regard.tasks.translation.load import load
 
     return load(
         options.model,

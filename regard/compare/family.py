@@ -22,9 +22,9 @@ from regard.config import Config, merge
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
 from regard.presets import preset
-from regard.training import prepare
+from regard.process.progress import Silent, duration
+from regard.tasks.translation import prepare
 from regard.training.metrics import METRICS, read_metrics
-from regard.training.progress import Silent, duration
 from regard.training.workspace import make
 
 POLL = 0.5  # seconds between looks at a process
@@ -111,7 +111,7 @@ def _prepare(comparison: Comparison) -> Path:
     if comparison.fresh:
         (shared / "tokenizer.json").unlink(missing_ok=True)
     tokenizer = prepare.tokenizer_for(shared, comparison.train, config, None)
-    prepare.data_for(shared, (comparison.train, comparison.valid), tokenizer, config, Silent())
+    prepare.data_for(shared, prepare.Pairs(comparison.train, comparison.valid), tokenizer, config, Silent())
     return shared
 
 
@@ -208,10 +208,7 @@ class Watch:
         self.finished += 1
         if seconds is not None:
             self.beside = max(0.0, seconds - self.minutes * 60)
-        how = (
-            f"failed: {outcome.error}"
-            if outcome.error
-            else f"BLEU {outcome.bleu:.1f}, exact match {outcome.exact:.1%}"
-        )
+        words = ", ".join(score.words(name) for name, score in outcome.named().items())
+        how = f"failed: {outcome.error}" if outcome.error else words
         text = f"{self.finished} of {self.count}, {outcome.name}: {how}"
         self.said(text, self.finished / self.count, lasting=True)

@@ -12,8 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
-from regard.attention.kernel import KERNELS, build_kernel
+from regard.attention.kernel import build_kernel
+from regard.attention.site import reading
 from regard.config import Config, merge
+from regard.kinds import KERNELS
 
 WINDOW = 3  # k, the width of the convolution
 D_HEAD = 64  # as in the paper's models: more width is more heads, so that the softmax grows with d too
@@ -102,7 +104,7 @@ class SelfAttention(nn.Module):
         super().__init__()
         longest = max(longest, Config().attention.max_length)
         config = merge(Config(), {"attention.kind": kind, "attention.max_length": longest})
-        kernel = build_kernel(config.attention, "encoder")
+        kernel = build_kernel(config.attention, reading(0))
         self.heads = MultiHead(width, heads_of(width), kernel=kernel)
 
     def forward(self, x: Tensor) -> Tensor:

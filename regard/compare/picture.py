@@ -84,11 +84,15 @@ def _lengths(found: Sequence[Measured], sizes: Sizes) -> str:
 
 def draw_family(outcomes: Sequence[Outcome], stem: Path) -> list[Path]:
     """A row a variant, a panel a figure; one that failed has an empty row."""
+    held = [each.named() for each in outcomes]
+    called = {name: score.label or name for scores in held for name, score in scores.items()}
     panels: tuple[tuple[str, str, list[float | None]], ...] = (
-        ("BLEU", ".1f", [each.bleu for each in outcomes]),
-        ("exact match, %", ".1f", [None if each.exact is None else 100 * each.exact for each in outcomes]),
+        *(
+            (label, ".1f", [scores[name].value if name in scores else None for scores in held])
+            for name, label in called.items()
+        ),
         ("training, tokens/s", ",.0f", [each.tokens_per_second for each in outcomes]),
-        ("translation, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes]),
+        ("use, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes]),
         ("peak memory, MB", ",.0f", [each.peak_megabytes for each in outcomes]),
         ("parameters, millions", ",.2f", [each.parameters and each.parameters / 1e6 for each in outcomes]),
     )

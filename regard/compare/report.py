@@ -168,21 +168,22 @@ def _projections(each: Measured, sizes: Sizes) -> str:
 
 def family_report(outcomes: Sequence[Outcome]) -> str:
     """The variants side by side, and the reasons of those that failed."""
-    header = ["variant", "BLEU", "exact match", "training tokens/s", "translated sentences/s"]
+    labels = {name: score.label or name for each in outcomes for name, score in each.named().items()}
+    header = ["variant", *labels.values(), "training tokens/s", "sentences/s"]
     header += ["peak MB", "parameters", "steps"]
     failed = [f"- {each.name} failed: {each.error}" for each in outcomes if each.error]
-    return table(header, [_family_row(each) for each in outcomes]) + (
+    return table(header, [_family_row(each, list(labels)) for each in outcomes]) + (
         "\n\n" + "\n".join(failed) if failed else ""
     )
 
 
-def _family_row(each: Outcome) -> list[str]:
+def _family_row(each: Outcome, names: Sequence[str]) -> list[str]:
     if each.error:
-        return [each.name, "failed", *[""] * 6]
+        return [each.name, "failed", *[""] * (len(names) + 4)]
+    held = each.named()
     return [
         each.name,
-        f"{each.bleu:.1f}",
-        f"{each.exact:.1%}",
+        *(f"{held[name].value:.1f}" if name in held else "" for name in names),
         f"{each.tokens_per_second:,.0f}" if each.tokens_per_second else "",
         f"{each.sentences_per_second:,.0f}" if each.sentences_per_second else "",
         f"{each.peak_megabytes:,.0f}",

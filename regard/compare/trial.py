@@ -13,11 +13,12 @@ import signal
 import sys
 import threading
 import traceback
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.errors import RegardError
+from regard.measure.score import Score, as_tree, of_tree
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,7 @@ class Outcome:
     name: str
     overrides: dict[str, Any]
     error: str | None = None
-    bleu: float | None = None
-    chrf: float | None = None
-    exact: float | None = None  # share of test lines equal to their reference
-    signature: str = ""
+    scores: dict[str, Any] = field(default_factory=dict)  # by name, as `as_tree` writes them
     tokens_per_second: float | None = None  # real target tokens trained on
     sentences_per_second: float | None = None  # translated
     peak_megabytes: float | None = None  # of the process while it trained, Python and torch included
@@ -58,7 +56,11 @@ class Outcome:
     @property
     def finished(self) -> bool:
         """Whether it has been scored."""
-        return self.bleu is not None
+        return bool(self.scores)
+
+    def named(self) -> dict[str, Score]:
+        """Its scores."""
+        return of_tree(self.scores)
 
     @staticmethod
     def read(path: Path) -> "Outcome | None":
@@ -102,10 +104,10 @@ def training_speed(records: list[dict[str, Any]]) -> float | None:
 def run(job: Job, outcome: Outcome) -> None:
     """Train, then score; the outcome is written after each, so that what is done is not done again."""
     from regard.data.corpus import Corpus
-    from regard.decoding.evaluate import score
-    from regard.decoding.translator import load
+    from regard.tasks.translation.evaluate import named_scores, score
+    from regard.tasks.translation.train import train
+    from regard.tasks.translation.translator import load
     from regard.training.metrics import METRICS, read_metrics
-    from regard.training.run import train
 
     def corpus(paths: dict[str, list[str]]) -> Corpus:
         return Corpus(**{kind: tuple(Path(path) for path in each) for kind, each in paths.items()})
@@ -128,8 +130,7 @@ def run(job: Job, outcome: Outcome) -> None:
     outcome.parameters = sum(weight.numel() for weight in translator.model.parameters())
     pairs = list(corpus(job.test).pairs())
     scores = score(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
-    outcome.bleu, outcome.chrf, outcome.exact = scores.bleu, scores.chrf, scores.exact
-    outcome.signature = scores.signature
+    outcome.scores = as_tree(named_scores(scores))
     outcome.sentences_per_second = round(scores.sentences / scores.seconds, 1) if scores.seconds else None
     write(job, outcome)
 

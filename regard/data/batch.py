@@ -1,10 +1,9 @@
 """A batch of pairs as padded tensors: the last stop before the model.
 
-The model is fed `src` = ids + end and `tgt_in` = begin + ids, and is asked for `tgt_out` = ids + end
+The model is fed sources = ids + end and `tgt_in` = begin + ids, and is asked for `tgt_out` = ids + end
 (teacher forcing). Indices come from `sampler.py`, ids from `store.py`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from regard.data.inputs import Tokens
 from regard.data.store import Store
 
 
@@ -20,30 +20,26 @@ from regard.data.store import Store
 class Batch:
     """B pairs; source length S, target length T.
 
-    `src` (B, S) int64, `tgt_in` and `tgt_out` (B, T) int64 with pad where there is none; `src_mask`
-    (B, S) and `tgt_mask` (B, T) bool with True for real tokens; `tokens` the real ones in `tgt_out`;
-    `heads` (B, S) int64 the sources' trees, where the store has them.
+    `inputs` are the sources (B, S), with their trees where the store has them; `tgt_in` and `tgt_out` (B, T)
+    int64 with pad where there is none; `tgt_mask` (B, T) bool with True for real tokens; `targets` counts the
+    real ones in `tgt_out`.
     """
 
-    src: Tensor
-    src_mask: Tensor
+    inputs: Tokens
     tgt_in: Tensor
     tgt_out: Tensor
     tgt_mask: Tensor
-    tokens: int
-    heads: Tensor | None = None
+    targets: int
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on a device."""
         move = partial(Tensor.to, device=device, non_blocking=True)
         return Batch(
-            src=move(self.src),
-            src_mask=move(self.src_mask),
+            inputs=self.inputs.to(device),
             tgt_in=move(self.tgt_in),
             tgt_out=move(self.tgt_out),
             tgt_mask=move(self.tgt_mask),
-            tokens=self.tokens,
-            heads=None if self.heads is None else move(self.heads),
+            targets=self.targets,
         )
 
 
@@ -61,31 +57,11 @@ def collate(
     tgt_in[~tgt_mask] = pad_id  # the end token is only ever an answer
     src_mask = np.arange(src.shape[1]) < store.src.lengths[indices][:, None]
     heads = store.src.padded_heads(indices)
+    trees = None if heads is None else torch.from_numpy(heads)
     return Batch(
-        src=torch.from_numpy(src),
-        src_mask=torch.from_numpy(src_mask),
+        inputs=Tokens(torch.from_numpy(src), torch.from_numpy(src_mask), trees),
         tgt_in=torch.from_numpy(tgt_in),
         tgt_out=torch.from_numpy(tgt_out),
         tgt_mask=torch.from_numpy(tgt_mask),
-        tokens=int(tgt_lengths.sum()),
-        heads=None if heads is None else torch.from_numpy(heads),
+        targets=int(tgt_lengths.sum()),
     )
-
-
-def pad_sources(rows: Sequence[Sequence[int]], *, pad_id: int = 0) -> tuple[Tensor, Tensor]:
-    """Rows of ids, each with its end token already, as `src` (B, S) int64 and `src_mask` (B, S) bool."""
-    lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
-    longest = max((len(row) for row in rows), default=0)
-    src = torch.full((len(rows), longest), pad_id, dtype=torch.int64)
-    for number, row in enumerate(rows):
-        src[number, : len(row)] = torch.tensor(row, dtype=torch.int64)
-    return src, torch.arange(longest) < lengths[:, None]
-
-
-def pad_heads(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of heads, one for each token before the end, as (B, S) for `regard.attention.structural.trees`."""
-    size = max((len(row) for row in rows), default=0) + 1
-    heads = torch.full((len(rows), size), size, dtype=torch.int64)
-    for number, row in enumerate(rows):
-        heads[number, : len(row)] = torch.tensor(row, dtype=torch.int64)
-    return heads

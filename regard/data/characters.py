@@ -44,16 +44,5 @@ def describe(character: str) -> str:
     return f"U+{ord(character):04X} {name}"
 
 
-def printable(text: str) -> str:
-    """`text` with whatever a terminal might act on, or hide, spelled out.
-
-    >>> printable("a\\x1b[2J\\u202eb")
-    'a<U+001B>[2J<U+202E>b'
-    """
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else f"<U+{ord(one):04X}>" for one in text)
-
-
 def _class(character: str) -> str:
     return _CLASSES.get(unicodedata.category(character), "")

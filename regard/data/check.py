@@ -15,13 +15,16 @@ import numpy as np
 
 from regard.config import DataConfig
 from regard.data.alignment import SlipDetector
-from regard.data.characters import describe, odd_characters, printable
+from regard.data.characters import describe, odd_characters
 from regard.data.corpus import Corpus, Pair
 from regard.data.filter import EMPTY, OVER_LONG, RATIO, Encoder, Judged, judge
 from regard.data.lines import Fault
+from regard.errors import printable
+from regard.foreign import LONGEST_WORD
 
 STOPS, LEFT_OUT, KEPT = "training stops", "left out", "kept"
 SLIPPED, DUPLICATE, IDENTICAL, ODD = "slipped", "duplicate", "identical", "odd characters"
+LONG_WORD = "long words"
 
 _LONGEST_EXAMPLE = 80  # characters of a side
 _MOST_CHARACTERS = 8  # odd ones named
@@ -111,6 +114,7 @@ class _Tally:
             ),
             DUPLICATE: (KEPT, "the same pair again: it weighs more in training"),
             IDENTICAL: (KEPT, "source and target are the same text: teaches copying"),
+            LONG_WORD: (KEPT, f"over {LONGEST_WORD:,} characters without a space; learned from in parts"),
             ODD: (KEPT, f"{named}{more}"),
         }
 
@@ -140,7 +144,7 @@ def render(report: Report) -> str:
     fate = f"training keeps {report.kept:,} and leaves out {left_out:,}"
     if not report.trains:
         fate = "training would stop with an error" if report.kept else "training would stop: no pair is left"
-    lines = [f"{', '.join(report.files)}: {report.pairs:,} pairs; {fate}"]
+    lines = [printable(f"{', '.join(report.files)}: {report.pairs:,} pairs; {fate}")]
     for finding in report.findings:
         lines.append(f"{finding.kind}: {finding.count:,} ({finding.effect}) - {finding.what}")
         lines += [f"    {_shown(example, len(report.files) > 2)}" for example in finding.examples]
@@ -201,10 +205,16 @@ def _look_at(judged: Judged, file: str, tally: _Tally) -> None:
         tally.ordinals.append(tally.pairs)
         if pair.src.strip() == pair.tgt.strip():
             tally.add(IDENTICAL, example)
+    if _has_long_word(pair.src) or _has_long_word(pair.tgt):
+        tally.add(LONG_WORD, example)
     odd = odd_characters(pair.src) | odd_characters(pair.tgt)
     if odd:
         tally.odd.update(odd)
         tally.add(ODD, example)
+
+
+def _has_long_word(text: str) -> bool:
+    return len(text) > LONGEST_WORD and any(len(word) > LONGEST_WORD for word in text.split())
 
 
 def _find_duplicates(corpus: Corpus, tally: _Tally) -> None:

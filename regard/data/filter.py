@@ -18,7 +18,7 @@ _CHUNK_PAIRS = 4096
 _CHUNK_CHARACTERS = 1 << 21
 # No vocabulary gets this much text into a token on average, so that a line with more per allowed
 # token is over-long before it is tokenised. Keeps lines of megabytes away from the tokenizer.
-_CHARACTERS_A_TOKEN = 64
+CHARACTERS_A_TOKEN = 64
 
 
 class Encoder(Protocol):
@@ -78,7 +78,7 @@ def _before_tokens(pair: Pair, rules: DataConfig) -> str | None:
     """What can be said without tokenising: blank, or longer than any vocabulary could shrink."""
     if not pair.src.strip() or not pair.tgt.strip():
         return EMPTY
-    most = _CHARACTERS_A_TOKEN * rules.max_length
+    most = CHARACTERS_A_TOKEN * rules.max_length
     # Normalising shrinks runs of spaces; it is worth its time only where a line looks too long.
     too_long = any(len(text) > most and len(normalise(text)) > most for text in (pair.src, pair.tgt))
     return OVER_LONG if too_long else None

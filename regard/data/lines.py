@@ -7,14 +7,16 @@ plain or gzip, told apart by their first bytes. After this file: `corpus.py`, `r
 import codecs
 import gzip
 import io
+import itertools
 import stat
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from regard.errors import DataError, StorageError
+from regard.foreign import LONGEST_LINE
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -46,14 +48,24 @@ def read_lines(path: Path) -> Generator[bytes, None, None]:
         zipped = is_gzip(handle)
         # The outer buffer makes iterating over gzip lines several times quicker.
         stream = io.BufferedReader(gzip.GzipFile(fileobj=handle), 1 << 16) if zipped else handle
-        yield from stripped(stream)
+        yield from stripped(stream, str(path))
 
 
-def stripped(stream: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines without their ends, the first without a BOM."""
-    for number, raw in enumerate(stream):
+def stripped(stream: io.BufferedIOBase, name: str) -> Iterator[bytes]:
+    """Lines without their ends, the first without a BOM; none is longer than LONGEST_LINE.
+
+    A zipped gigabyte of one letter is a small file; no more of it than that is ever held.
+    """
+    for number in itertools.count(1):
+        raw = stream.readline(LONGEST_LINE + 1)
+        if len(raw) > LONGEST_LINE:
+            raise DataError(
+                f"{name} line {number} has more than {LONGEST_LINE:,} bytes; is this a text file?"
+            )
+        if not raw:
+            return
         raw = raw.rstrip(b"\r\n")
-        yield raw if number else raw.removeprefix(codecs.BOM_UTF8)
+        yield raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
 
 
 def is_gzip(handle: io.BufferedReader) -> bool:

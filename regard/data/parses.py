@@ -102,7 +102,10 @@ def _parse(rows: list[tuple[int, str]], name: str) -> Parse:
             if "." in columns[0]:
                 continue  # an empty node stands in no text
             if "-" in columns[0]:
-                covered = int(columns[0].partition("-")[2])
+                first, last = map(int, columns[0].split("-"))
+                if covered > len(heads) or first != len(heads) + 1 or last < first:
+                    raise ValueError(f"ID {columns[0]} where word {len(heads) + 1} comes next")
+                covered = last
                 forms.append(columns[1])
                 continue
             if int(columns[0]) != len(heads) + 1:
@@ -113,23 +116,28 @@ def _parse(rows: list[tuple[int, str]], name: str) -> Parse:
         except ValueError as error:
             raise DataError(f"{name} line {number}: {error}; give a CoNLL-U file with heads") from error
     try:
+        if covered > len(heads):
+            raise ValueError(f"its last words, up to {covered}, are missing")
         return Parse(tuple(forms), tuple(_merged(heads, groups)))
     except ValueError as error:
         raise DataError(f"{name} line {rows[0][0]}: {error}; the heads must make a tree") from error
 
 
 def _depths(heads: Sequence[int]) -> list[int]:
-    """Steps from each word to the root, whose words have 1."""
-    depths = []
+    """Steps from each word to the root, whose words have 1; each word is walked from once."""
+    depths = [0] * len(heads)  # 0: not known yet
     for word in range(1, len(heads) + 1):
-        depth, up = 0, word
-        while up:
-            depth, up = depth + 1, heads[up - 1] if up <= len(heads) else -1
-            if up < 0 or up > len(heads):
+        path, up = [], word
+        while up and not depths[up - 1]:
+            path.append(up)
+            up = heads[up - 1]
+            if not 0 <= up <= len(heads):
                 raise ValueError(f"word {word} has a head that is not in the sentence of {len(heads)}")
-            if depth > len(heads):
+            if len(path) > len(heads):
                 raise ValueError(f"word {word} never reaches the root")
-        depths.append(depth)
+        above = depths[up - 1] if up else 0
+        for depth, each in enumerate(reversed(path), above + 1):
+            depths[each - 1] = depth
     return depths
 
 

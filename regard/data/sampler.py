@@ -43,30 +43,28 @@ class Batches(Sequence[npt.NDArray[np.int32]]):
 class Sampler:
     """Batches of pair indices for any epoch.
 
-    `src_lengths` and `tgt_lengths` (N,) count what the model is fed, end mark included. In a batch,
-    rows times the longest length of either side is at most `batch_tokens`; a pair that is longer by
-    itself is a batch by itself.
+    `lengths` (N,) count what the model is fed, end mark included, one array for each side that an example
+    has. In a batch, rows times the longest length of any side is at most `batch_tokens`; an example that is
+    longer by itself is a batch by itself.
     """
 
     def __init__(
         self,
-        src_lengths: Ints,
-        tgt_lengths: Ints,
-        *,
+        *lengths: Ints,
         batch_tokens: int,
         seed: int,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        if len(src_lengths) != len(tgt_lengths):
-            raise UsageError(f"{len(src_lengths)} source lengths but {len(tgt_lengths)} target lengths")
-        if len(src_lengths) == 0:
-            raise UsageError("no pairs to make batches of")
+        counts = [len(each) for each in lengths]
+        if len(set(counts)) > 1:
+            raise UsageError(f"{' and '.join(map(str, counts))} lengths of the sides of the same examples")
+        if not counts or counts[0] == 0:
+            raise UsageError("no examples to make batches of")
         if not 0 <= rank < world:
             raise UsageError(f"rank ({rank}) must be from 0 to world - 1 ({world - 1})")
-        self.src_lengths = np.asarray(src_lengths, dtype=np.int32)
-        self.tgt_lengths = np.asarray(tgt_lengths, dtype=np.int32)
-        self.longest = np.maximum(self.src_lengths, self.tgt_lengths)
+        self.lengths = [np.asarray(each, dtype=np.int32) for each in lengths]
+        self.longest = np.maximum.reduce(self.lengths)
         self.batch_tokens, self.seed, self.rank, self.world = batch_tokens, seed, rank, world
 
     def batches(self, epoch: int) -> Batches:
@@ -85,18 +83,15 @@ class Sampler:
         flat, cuts, _ = self._plan(epoch)
         rows = np.diff(cuts)
         real = padded = 0
-        for lengths in (self.src_lengths[flat], self.tgt_lengths[flat]):
+        for lengths in (each[flat] for each in self.lengths):
             real += int(lengths.sum(dtype=np.int64))
             padded += int((np.maximum.reduceat(lengths, cuts[:-1]) * rows).sum(dtype=np.int64))
         return 1 - real / padded
 
     def shapes(self, epoch: int) -> tuple[npt.NDArray[np.int64], ...]:
-        """Rows (M,), longest source (M,) and longest target (M,) of the batches of an epoch, of all ranks."""
+        """Rows (M,) and the longest length on each side (M,) of the batches of an epoch, of all ranks."""
         flat, cuts, _ = self._plan(epoch)
-        longest = (
-            np.maximum.reduceat(lengths[flat], cuts[:-1]).astype(np.int64)
-            for lengths in (self.src_lengths, self.tgt_lengths)
-        )
+        longest = (np.maximum.reduceat(lengths[flat], cuts[:-1]).astype(np.int64) for lengths in self.lengths)
         return np.diff(cuts), *longest
 
     def _plan(self, epoch: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], Ints]:
@@ -117,10 +112,10 @@ class Sampler:
     def _by_length(self, pool: Ints) -> Ints:
         """The order that sorts a pool; equal lengths stay in their shuffled order.
 
-        By target length, then source length rising and falling in turn, so that neighbours stay
-        close where the target length changes.
+        By the length of the last side (the target), then by the first (the source) rising and falling in
+        turn, so that neighbours stay close where the target length changes.
         """
-        src, tgt = self.src_lengths[pool], self.tgt_lengths[pool]
+        src, tgt = self.lengths[0][pool], self.lengths[-1][pool]
         return np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))
 
 

@@ -1,18 +1,12 @@
-"""The token store: every kept pair as ids on disk, tokenised once, memory-mapped, reused.
+"""The token store of pairs: every kept one as ids on disk, tokenised once, reused.
 
-A folder with `src.bin`, `tgt.bin` (all ids end to end), `src.offsets`, `tgt.offsets` (int64, where
-each sentence starts) and `meta.json` (fingerprint, sizes, hashes, counts); with parses also `src.heads`
-(the head of each source token, see `parses.py`). It is built beside its place and renamed into it. Comes
-after `filter.py`; `sampler.py` and `batch.py` read it.
+Two columns (`columns.py`), `src` and `tgt`; with parses a third, `heads`: the head of each source token, see
+`parses.py`. Comes after `filter.py`; `sampler.py` and `batch.py` read it.
 """
 
 import hashlib
-import json
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.config import DataConfig
+from regard.data.columns import Chunk, Columns, Kind, open_columns, reopen_columns
 from regard.data.corpus import Corpus
 from regard.data.filter import REASONS, Encoder, Judged, judge
 from regard.data.parses import token_heads
-from regard.errors import DataError, StorageError, UsageError
-
-_FORMAT = 1
-_META = "meta.json"
-_ARRAYS = ("src.bin", "src.offsets", "tgt.bin", "tgt.offsets")
-_HEADS = "src.heads"
+from regard.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -127,172 +117,55 @@ def open_store(corpus: Corpus, tokenizer: Encoder, data_config: DataConfig, fold
 
     One builder a folder at a time. Memory stays constant however long the corpus is.
     """
-    key = _fingerprint(corpus, tokenizer, data_config)
-    meta = _reusable(folder, key)
-    if meta is None:
-        _build(corpus, tokenizer, data_config, folder, key)
-        meta = _read_meta(folder)
-        assert meta is not None
-    return _map(folder, meta)
+    vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
+    sizes = tokenizer.vocab_size, tokenizer.target_vocab_size
+    ids = Kind("<u2" if max(sizes) <= 1 << 16 else "<u4")
+    kinds = {"src": ids, "tgt": ids} | ({"heads": Kind("<u4")} if corpus.parses else {})
+    inputs = corpus.fingerprint(), vocabulary, asdict(data_config)
+
+    def chunks(report: dict[str, Any]) -> Iterator[Chunk]:
+        return _kept(judge(corpus.pairs(), tokenizer, data_config), tokenizer, report, trees="heads" in kinds)
+
+    return _as_store(open_columns(folder, inputs, kinds, chunks))
 
 
 def reopen_store(folder: Path) -> Store | None:
     """The store that lies in `folder`, whatever it was made from; None if there is none that is whole."""
-    meta = _read_meta(folder)
-    if meta is None or meta.get("format") != _FORMAT:
-        return None
-    whole = _reusable(folder, str(meta.get("fingerprint")))
-    return None if whole is None else _map(folder, whole)
+    held = reopen_columns(folder)
+    return None if held is None or not {"src", "tgt"} <= held.columns.keys() else _as_store(held)
 
 
-def _fingerprint(corpus: Corpus, tokenizer: Encoder, rules: DataConfig) -> str:
-    """One hash over everything that the content of a store depends on."""
-    vocabulary = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
-    inputs = [_FORMAT, corpus.fingerprint(), vocabulary, asdict(rules)]
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+def _as_store(held: Columns) -> Store:
+    heads = held["heads"].values if "heads" in held.columns else None
+    src, tgt = (held[name] for name in ("src", "tgt"))
+    sides = Side(src.values, src.offsets, heads), Side(tgt.values, tgt.offsets)
+    return Store(*sides, StoreReport(**held.report), held.folder)
 
 
-def _read_meta(folder: Path) -> dict[str, Any] | None:
-    try:
-        meta = json.loads((folder / _META).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return meta if isinstance(meta, dict) else None
-
-
-def _reusable(folder: Path, key: str) -> dict[str, Any] | None:
-    """The meta of a store that was made from the same inputs and is whole; None asks for a new one."""
-    meta = _read_meta(folder)
-    if meta is None or meta.get("fingerprint") != key:
-        return None
-    try:
-        names = (*_ARRAYS, _HEADS) if _HEADS in meta["files"] else _ARRAYS
-        whole = all(meta["files"][name] == _describe(folder / name) for name in names)
-    except (OSError, KeyError, TypeError):
-        return None
-    return meta if whole else None
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    with path.open("rb") as handle:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(handle, "sha256").hexdigest()}
-
-
-def _map(folder: Path, meta: dict[str, Any]) -> Store:
-    def array(name: str, dtype: str) -> npt.NDArray[Any]:
-        # A plain view: slicing np.memmap itself costs several times more.
-        return np.memmap(folder / name, dtype=dtype, mode="r").view(np.ndarray)
-
-    try:
-        heads = array(_HEADS, "<u4") if _HEADS in meta["files"] else None
-        src, tgt = (
-            Side(array(f"{side}.bin", meta["dtype"]), array(f"{side}.offsets", "<i8"), own)
-            for side, own in (("src", heads), ("tgt", None))
-        )
-    except OSError as error:
-        raise StorageError(f"cannot map the token store {folder}: {error.strerror}") from error
-    return Store(src, tgt, StoreReport(**meta["report"]), folder)
-
-
-def _build(corpus: Corpus, tokenizer: Encoder, rules: DataConfig, folder: Path, key: str) -> None:
-    """A new store in `folder`. Whatever fails, what was there before is still there."""
-    _refuse_foreign(folder)
-    building = folder.with_name(folder.name + ".building")
-    try:
-        shutil.rmtree(building, ignore_errors=True)  # left by a build that was killed
-        building.mkdir(parents=True)
-        sizes = tokenizer.vocab_size, tokenizer.target_vocab_size
-        dtype = "<u2" if max(sizes) <= 1 << 16 else "<u4"
-        judged = judge(corpus.pairs(), tokenizer, rules)
-        if corpus.parses:
-            judged = _writing_heads(judged, tokenizer, building / _HEADS)
-        report = _write_arrays(judged, building, dtype)
-        names = (*_ARRAYS, _HEADS) if corpus.parses else _ARRAYS
-        files = {name: _describe(building / name) for name in names}
-        meta = {
-            "format": _FORMAT,
-            "fingerprint": key,
-            "dtype": dtype,
-            "files": files,
-            "report": asdict(report),
-        }
-        (building / _META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
-        building.rename(folder)
-    except StorageError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StorageError(f"cannot write the token store {folder}: {reason}; nothing was changed") from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """A folder is replaced only if nothing but a store is in it."""
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; the token store needs a folder there")
-    foreign = [entry.name for entry in folder.glob("*") if entry.name not in (*_ARRAYS, _HEADS, _META)]
-    if foreign:
-        raise UsageError(
-            f"{folder} holds {min(foreign)}, which is not part of a token store; choose another folder"
-        )
-
-
-def _writing_heads(chunks: Iterable[list[Judged]], tokenizer: Encoder, path: Path) -> Iterator[list[Judged]]:
-    """The chunks as they are; on the way, the heads of the source tokens of kept pairs go to a file."""
-    with path.open("wb") as file:
-        for chunk in chunks:
-            for judged in chunk:
-                if not judged.reason:
-                    tokens = [tokenizer.token(number) for number in judged.src]
-                    heads = token_heads(judged.pair.parse, judged.pair.src, tokens)
-                    file.write(np.array(heads, "<u4").tobytes())
-            yield chunk
-
-
-def _write_arrays(chunks: Iterable[list[Judged]], folder: Path, dtype: str) -> StoreReport:
-    """Stream the kept pairs into the four arrays; DataError if none is kept."""
+def _kept(
+    chunks: Iterable[list[Judged]], tokenizer: Encoder, report: dict[str, Any], *, trees: bool
+) -> Iterator[Chunk]:
+    """The columns of the kept pairs, and the report of all; DataError if none is kept."""
     left_out = dict.fromkeys(REASONS, 0)
-    pairs = 0
-    with ExitStack() as stack:
-        src, tgt = (stack.enter_context(_SideWriter(folder, side, dtype)) for side in ("src", "tgt"))
-        for chunk in chunks:
-            pairs += len(chunk)
-            for judged in chunk:
-                if judged.reason:
-                    left_out[judged.reason] += 1
-            kept = [judged for judged in chunk if not judged.reason]
-            src.add([judged.src for judged in kept])
-            tgt.add([judged.tgt for judged in kept])
-    if not src.sentences:
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
+    pairs = count = src_tokens = tgt_tokens = 0
+    for chunk in chunks:
+        pairs += len(chunk)
+        for judged in chunk:
+            if judged.reason:
+                left_out[judged.reason] += 1
+        kept = [judged for judged in chunk if not judged.reason]
+        count += len(kept)
+        src_tokens += sum(len(judged.src) for judged in kept)
+        tgt_tokens += sum(len(judged.tgt) for judged in kept)
+        columns = {"src": [judged.src for judged in kept], "tgt": [judged.tgt for judged in kept]}
+        yield columns | ({"heads": [_heads(judged, tokenizer) for judged in kept]} if trees else {})
+    if not count:
+        counts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         raise DataError(f"no pair of {pairs:,} can be trained on ({counts or 'no lines'}); see regard check")
-    return StoreReport(pairs, src.sentences, left_out, src.tokens, tgt.tokens)
+    report |= asdict(StoreReport(pairs, count, left_out, src_tokens, tgt_tokens))
 
 
-class _SideWriter:
-    """Appends sentences to the two files of one side."""
-
-    def __init__(self, folder: Path, side: str, dtype: str) -> None:
-        self.dtype, self.sentences, self.tokens = dtype, 0, 0
-        self.ids = (folder / f"{side}.bin").open("wb")
-        self.offsets = (folder / f"{side}.offsets").open("wb")
-
-    def __enter__(self) -> "_SideWriter":
-        self.offsets.write(np.zeros(1, "<i8").tobytes())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self.ids.close()
-        finally:
-            self.offsets.close()
-
-    def add(self, sentences: list[list[int]]) -> None:
-        lengths = np.fromiter(map(len, sentences), "<i8", len(sentences))
-        self.offsets.write((self.tokens + np.cumsum(lengths)).astype("<i8").tobytes())
-        self.ids.write(np.fromiter(chain.from_iterable(sentences), self.dtype, int(lengths.sum())).tobytes())
-        self.sentences += len(sentences)
-        self.tokens += int(lengths.sum())
+def _heads(judged: Judged, tokenizer: Encoder) -> list[int]:
+    """The heads of the source tokens of a pair."""
+    tokens = [tokenizer.token(number) for number in judged.src]
+    return token_heads(judged.pair.parse, judged.pair.src, tokens)

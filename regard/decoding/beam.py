@@ -18,11 +18,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from regard.data.inputs import Inputs
 from regard.decoding.search import Hypothesis, Rules, log_probabilities
 from regard.errors import UsageError
-from regard.models.protocol import Seq2Seq, State
+from regard.models.protocol import State, Stepper
 
 S = TypeVar("S", bound=State)
+In = TypeVar("In", bound=Inputs)
 
 
 @dataclass(frozen=True)
@@ -74,16 +76,16 @@ class Found:
 
 
 def beam_search(
-    model: Seq2Seq[S], src: Tensor, src_mask: Tensor, rules: Rules, *, beam: int, n_best: int = 1
+    model: Stepper[In, S], inputs: In, rules: Rules, *, beam: int, n_best: int = 1
 ) -> list[list[Hypothesis]]:
-    """The `n_best` outputs found for each source of (B, S), best first."""
+    """The `n_best` outputs found for each row of the inputs, best first."""
     if not 1 <= n_best <= beam:
         raise UsageError(f"n_best ({n_best}) must be at least 1 and at most beam ({beam})")
-    state = model.start(src, src_mask)
+    state = model.start(inputs)
     found = Found(rules, beam, n_best)
-    every = torch.arange(len(src), device=src.device)
-    begin = torch.full_like(every, rules.specials.begin)[:, None]  # (B, 1)
-    live = Beginnings(every, every, begin, torch.zeros(len(src), device=src.device))
+    every = torch.arange(len(inputs), device=inputs.device)
+    begin = rules.beginning()[:, None]  # (B, 1)
+    live = Beginnings(every, every, begin, torch.zeros(len(inputs), device=inputs.device))
     for step in range(int(rules.most.max())):
         logits, state = model.step(live.ids[:, -1], state)
         logp = log_probabilities(logits, rules, step, live.sentence)
@@ -91,7 +93,7 @@ def beam_search(
         live = _put_aside(_candidates(live, logp, 2 * beam), found)
         if len(live.total) == 0:
             break
-        if not torch.equal(live.parent, torch.arange(rows, device=src.device)):
+        if not torch.equal(live.parent, torch.arange(rows, device=inputs.device)):
             state = state.select(live.parent)
     return found.best()
 

@@ -1,8 +1,9 @@
 """Sampling: the next token is drawn from what the model finds likely.
 
 p ∝ p_model ** (1 / temperature), among the `top_k` likeliest, among the fewest that hold `top_p` of the
-mass (Holtzman et al. 2020). A sentence's random numbers come from the seed and its own ids alone, so
-that batch neighbours, batch size and order change nothing.
+mass (Holtzman et al. 2020), among those with at least `min_p` times the likeliest's (Nguyen et al. 2024).
+A sentence's random numbers come from the seed and its own ids alone, so that batch
+neighbours, batch size and order change nothing.
 """
 
 import hashlib
@@ -12,11 +13,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from regard.data.inputs import Inputs
 from regard.decoding.search import Hypothesis, Rules, write
 from regard.errors import UsageError
-from regard.models.protocol import Seq2Seq, State
+from regard.models.protocol import State, Stepper
 
 S = TypeVar("S", bound=State)
+In = TypeVar("In", bound=Inputs)
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Sampling:
     top_k: int = 0  # 0: all
     top_p: float = 1.0
     seed: int = 1
+    min_p: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.temperature <= 100:
@@ -38,19 +42,22 @@ class Sampling:
             raise UsageError(f"top_k ({self.top_k}) must be 0, for all tokens, or more")
         if not 0 < self.top_p <= 1:
             raise UsageError(f"top_p ({self.top_p:g}) must be above 0 and at most 1")
+        if not 0 <= self.min_p <= 1:
+            raise UsageError(f"min_p ({self.min_p:g}) must be at least 0 and at most 1")
 
 
 def sample(
-    model: Seq2Seq[S], src: Tensor, src_mask: Tensor, rules: Rules, *, sampling: Sampling, draws: int = 1
+    model: Stepper[In, S], inputs: In, rules: Rules, *, sampling: Sampling, draws: int = 1
 ) -> list[list[Hypothesis]]:
-    """`draws` outputs for each source of (B, S), in the order they were drawn; they may be equal."""
-    state = model.start(src, src_mask)
-    rows = torch.arange(len(src), device=src.device).repeat_interleave(draws)  # (B * draws,)
+    """`draws` outputs for each row of the inputs, in the order they were drawn; they may be equal."""
+    state = model.start(inputs)
+    rows = torch.arange(len(inputs), device=inputs.device).repeat_interleave(draws)  # (B * draws,)
     if draws > 1:
         state = state.select(rows)
-    chances = _chances(src, src_mask, rules.most, sampling.seed, draws).to(src.device)
-    each = replace(rules, least=rules.least[rows], most=rules.most[rows])
-    drawn = write(model, state, each, lambda logp, step, row: draw(logp, chances[row, step], sampling))
+    chance = chances(inputs, rules, sampling.seed, draws).to(inputs.device)
+    first = None if rules.first is None else rules.first[rows]
+    each = replace(rules, least=rules.least[rows], most=rules.most[rows], first=first)
+    drawn = write(model, state, each, lambda logp, step, row: draw(logp, chance[row, step], sampling))
     return [drawn[i : i + draws] for i in range(0, len(drawn), draws)]
 
 
@@ -61,20 +68,22 @@ def draw(logp: Tensor, chance: Tensor, sampling: Sampling) -> Tensor:
         ranked = ranked[:, : sampling.top_k]
     mass = ranked.softmax(-1)
     before = mass.cumsum(-1) - mass
-    mass = mass.masked_fill(before >= sampling.top_p, 0.0)
+    mass = mass.masked_fill((before >= sampling.top_p) | (mass < sampling.min_p * mass[:, :1]), 0.0)
     walked = mass.cumsum(-1)
     place = (walked > chance[:, None] * walked[:, -1:]).int().argmax(-1)  # (R,) the first beyond
     return tokens.gather(1, place[:, None])[:, 0]
 
 
-def _chances(src: Tensor, src_mask: Tensor, most: Tensor, seed: int, draws: int) -> Tensor:
+def chances(inputs: Inputs, rules: Rules, seed: int, draws: int) -> Tensor:
     """Random numbers (B * draws, T), each row from a generator of its own."""
-    chances = torch.zeros(len(src) * draws, int(most.max()))
-    rows = iter(chances)
-    for ids, real, length in zip(src, src_mask, most.tolist(), strict=True):
-        sentence = ids[real].tolist()
+    found = torch.zeros(len(inputs) * draws, int(rules.most.max()))
+    rows = iter(found)
+    sentences = inputs.contents()
+    if rules.first is not None:
+        sentences = [[*ids, last] for ids, last in zip(sentences, rules.first.tolist(), strict=True)]
+    for sentence, length in zip(sentences, rules.most.tolist(), strict=True):
         for number in range(draws):
             key = hashlib.blake2b(repr((seed, number, sentence)).encode(), digest_size=7).digest()
             generator = torch.Generator().manual_seed(int.from_bytes(key, "little"))
             next(rows)[:length] = torch.rand(length, generator=generator)
-    return chances
+    return found

@@ -5,20 +5,21 @@
     score = log p / length ** penalty, the end counted
 
 An output that reaches `most` without ending is cut there and marked. `greedy.py` and `sampling.py` give
-`write` their way of choosing; `beam.py` has its own loop. Before this file: `regard.models.protocol`.
+`write` their way of choosing, who wants each token as it comes takes `walk`; `beam.py` has its own loop.
+Before this file: `regard.models.protocol`.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.errors import ModelError
-from regard.models.protocol import Seq2Seq, State
+from regard.models.protocol import State, Stepper
 from regard.text.tokenizer import OUR_SPECIALS, Specials
 
 S = TypeVar("S", bound=State)
@@ -48,6 +49,11 @@ class Rules:
     penalty: float = 1.0
     vocab_size: int | None = None  # ids from here on are padding of the vocabulary
     specials: Specials = OUR_SPECIALS
+    first: Tensor | None = None  # (B,) what each row goes on from: the last token of a prompt; None: begin
+
+    def beginning(self) -> Tensor:
+        """The id (B,) that each row reads first."""
+        return torch.full_like(self.most, self.specials.begin) if self.first is None else self.first
 
     @classmethod
     def of(
@@ -102,26 +108,43 @@ def log_probabilities(logits: Tensor, rules: Rules, written: int, sentence: Tens
     return logp
 
 
-def write(model: Seq2Seq[S], state: S, rules: Rules, choose: Choose) -> list[Hypothesis]:
-    """One output a row of `state`, a token a step; a row that is done leaves the batch."""
+@dataclass(frozen=True)
+class Step:
+    """What one step wrote: a row for each output that was not done before it."""
+
+    sentence: Tensor  # (R,) their places in the batch
+    ids: Tensor  # (R,)
+    logp: Tensor  # (R, V) log p of all that could have been written
+
+
+def walk(
+    model: Stepper[Any, S], state: S, rules: Rules, choose: Choose
+) -> Generator[Step, Tensor | None, None]:
+    """One token a row a step; a row that is done leaves the batch. What is sent in (R,) is done too."""
     sentence = torch.arange(len(rules.most), device=rules.most.device)  # (R,) the rows not done
-    end = rules.specials.end
-    ids = torch.full_like(sentence, rules.specials.begin)  # (R,)
-    lengths = torch.zeros_like(sentence)  # (B,)
-    total = torch.zeros(len(sentence), device=ids.device)  # (B,)
-    written: list[Tensor] = []  # a step each: (B,)
+    ids = rules.beginning()  # (R,)
     for step in range(int(rules.most.max())):
         logits, state = model.step(ids, state)
         logp = log_probabilities(logits, rules, step, sentence)
         ids = choose(logp, step, sentence)
-        total[sentence] += logp.gather(1, ids[:, None])[:, 0]
-        lengths[sentence] = step + 1
-        written.append(torch.full_like(lengths, end).scatter(0, sentence, ids))
-        going = ((ids != end) & (rules.most[sentence] > step + 1)).nonzero()[:, 0]
+        stopped = yield Step(sentence, ids, logp)
+        open_ = (ids != rules.specials.end) & (rules.most[sentence] > step + 1)
+        going = (open_ if stopped is None else open_ & ~stopped).nonzero()[:, 0]
         if len(going) == 0:
-            break
+            return
         if len(going) < len(ids):
             state, ids, sentence = state.select(going), ids[going], sentence[going]
+
+
+def write(model: Stepper[Any, S], state: S, rules: Rules, choose: Choose) -> list[Hypothesis]:
+    """One output a row of `state`: the whole walk."""
+    lengths = torch.zeros_like(rules.most)  # (B,)
+    total = torch.zeros(len(lengths), device=lengths.device)  # (B,)
+    written: list[Tensor] = []  # a step each: (B,)
+    for step in walk(model, state, rules, choose):
+        total[step.sentence] += step.logp.gather(1, step.ids[:, None])[:, 0]
+        lengths[step.sentence] += 1
+        written.append(torch.full_like(lengths, rules.specials.end).scatter(0, step.sentence, step.ids))
     table = torch.stack(written, 1).tolist()  # (B, T)
     return [
         rules.hypothesis(row[:length], logp_sum)

@@ -16,14 +16,16 @@ from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
 from regard.config import Config, DecodeConfig, merge
+from regard.data.inputs import Tokens
 from regard.decoding.search import Hypothesis, Rules
-from regard.decoding.translator import Translator
 from regard.errors import ModelError, UsageError
+from regard.foreign import MOST_JSON, loads, read_bytes, read_json
 from regard.interop.parts import need, plain, position_table, query_scale
 from regard.layers import FeedForward, Residual
 from regard.layers.residual import gain_and_bias
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
 from regard.models.transformer import Transformer
+from regard.tasks.translation.translator import Translator
 from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
 
 NAME = "ctranslate2"
@@ -126,7 +128,7 @@ def _words(pieces: tuple[str, ...], size: int) -> list[str]:
     return [*pieces, *(f"<unused{number}>" for number in range(len(pieces), size))]
 
 
-def _fill_norm(there: Any, norm: nn.LayerNorm) -> None:
+def _fill_norm(there: Any, norm: nn.LayerNorm | nn.RMSNorm) -> None:
     there.gamma, there.beta = (each.detach() for each in gain_and_bias(norm))
 
 
@@ -167,7 +169,7 @@ def load(folder: Path, *, device: str = "cpu", precision: str = "fp32") -> Trans
 
 
 class Runner:
-    """CTranslate2's search in the place of ours; the Searcher of `regard.decoding.translator`."""
+    """CTranslate2's search in the place of ours; the Searcher of `regard.tasks.translation.translator`."""
 
     def __init__(self, folder: Path, *, device: str = "cpu", precision: str = "fp32") -> None:
         if precision not in PRECISIONS:
@@ -235,7 +237,7 @@ class _Elsewhere:
 
     max_length: int | None = None
 
-    def start(self, src: Tensor, src_mask: Tensor) -> Any:
+    def start(self, inputs: Tokens) -> Any:
         """Only what the runner can do is done."""
         raise UsageError(
             "drawing words and looking at attention need a model folder, not --engine ctranslate2"
@@ -251,16 +253,16 @@ def _line(error: Exception) -> str:
 
 def _tokenizer(folder: Path) -> Tokenizer:
     try:
-        return Tokenizer.from_json((folder / TOKENIZER).read_text(encoding="utf-8"))
+        return Tokenizer.from_json(read_bytes(folder / TOKENIZER, MOST_JSON).decode())
     except (ModelError, UnicodeDecodeError) as error:
         raise ModelError(f"{folder / TOKENIZER}: {_line(error)}") from error
 
 
 def _decode(folder: Path) -> DecodeConfig:
     try:
-        tree = json.loads((folder / GENERATION).read_text(encoding="utf-8"))
+        tree = read_json(folder / GENERATION, "settings")
         return merge(Config(), {f"decode.{key}": value for key, value in tree.items()}).decode
-    except (ValueError, AttributeError) as error:  # a UsageError is one
+    except UsageError as error:
         raise ModelError(f"{folder / GENERATION}: {_line(error)}") from error
 
 
@@ -273,8 +275,8 @@ def _vocabularies(folder: Path) -> tuple[list[str], list[str]]:
         else [folder / f"{side}_vocabulary.json" for side in ("source", "target")]
     )
     try:
-        source, target = (json.loads(path.read_text(encoding="utf-8")) for path in paths)
-    except (OSError, ValueError) as error:
+        source, target = (loads(read_bytes(path, MOST_JSON)) for path in paths)
+    except ValueError as error:  # a ModelError is one
         raise ModelError(f"{folder} has no vocabulary that can be read: {_line(error)}") from error
     if not all(
         isinstance(side, list) and all(isinstance(word, str) for word in side) for side in (source, target)

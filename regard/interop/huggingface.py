@@ -209,7 +209,7 @@ def _write_fast_tokenizer(tokenizer: Tokenizer, out: Path) -> None:
             decoders.Strip(" ", 1, 0),
         ]
     )
-    rust.save(str(out / "tokenizer.json"))
+    (out / "tokenizer.json").write_text(rust.to_str(pretty=True), encoding="utf-8")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": tokenizer.pieces[tokenizer.pad_id],

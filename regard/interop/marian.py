@@ -5,31 +5,26 @@ SentencePiece models are read as data. Shapes are compared before anything is bu
 `huggingface.py`; the tokenizer: `sentencepiece.py` and `regard.text.pieces`.
 """
 
-import json
-import pickle
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from regard.attention.positions import sinusoids
-from regard.config import Config, merge
-from regard.errors import ModelError, UsageError
+from regard.config import Config
+from regard.errors import ModelError, shown
+from regard.foreign import MOST_JSON, read_bytes, read_json
 from regard.interop import sentencepiece
 from regard.interop.huggingface import SIDES, names
-from regard.models import build
-from regard.models.card import code
+from regard.interop.tensors import read_tensors, settle
 from regard.models.folder import Loaded
-from regard.models.transformer import count_parameters
+from regard.models.skeleton import fill, skeleton
 from regard.text.pieces import SentencePieces
 from regard.text.tokenizer import Specials, Tokenizer
 from regard.text.vocabulary import RESERVED, Vocabulary, all_merges
 
 KINDS = {"marian": "post", "pegasus": "pre"}
-WEIGHTS, PICKLE = "model.safetensors", "pytorch_model.bin"
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
 _TIED = {(True, True): "all", (True, False): "embeddings", (False, True): "target", (False, False): "none"}
 _BIAS = "final_logits_bias"
@@ -44,61 +39,32 @@ _COPIES = (
 
 def read(folder: Path) -> Loaded:
     """The model in a folder that transformers wrote."""
-    if not folder.is_dir():
-        what = "is a file" if folder.exists() else "does not exist"
-        raise ModelError(f"{folder} {what}; give the folder of a Marian model")
     tree = read_json(folder / "config.json")
     kind = tree.get("model_type")
-    if kind not in KINDS:
-        raise ModelError(f"{folder} holds a model of type {kind!r}; regard import knows {', '.join(KINDS)}")
-    theirs = _tensors(folder)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ModelError(f"{folder} holds a model of type {shown(kind)}, not one of {', '.join(KINDS)}")
+    theirs = read_tensors(folder)
     more = (
         read_json(folder / "generation_config.json") if (folder / "generation_config.json").exists() else {}
     )
     config = _config(tree, tree | more, theirs, folder)
     tokenizer = _tokenizer(folder, tree | more, config)
-    model = build(config)
-    state = _state(theirs, config, model, folder)
-    model.load_state_dict(state, strict=False)  # what is tied has one name; `_state` has checked the rest
+    model = skeleton(config, len(theirs), folder)
+    fill(model, _state(theirs, config, model, folder))
     return Loaded(config, model.eval(), tokenizer)
-
-
-def card(folder: Path, loaded: Loaded) -> str:
-    """A README.md for what was imported."""
-    shape = loaded.config.model
-    return (
-        f"# A translator imported from {code(folder.resolve().name)}\n\n"
-        f"- {shape.encoder_layers} encoder and {shape.decoder_layers} decoder layers, "
-        f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, "
-        f"{count_parameters(loaded.model):,} parameters\n"
-        f"- a vocabulary of {loaded.tokenizer.vocab_size:,} tokens\n\n"
-        "Its training data and scores are told where it came from. Measure it with "
-        "`regard evaluate -m DIR SRC REF`; train it on with `regard train SRC TGT --from DIR -o OTHER`.\n"
-    )
 
 
 # Settings ----------------------------------------------------------------------------------------
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file."""
-    try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is no JSON: {str(error).splitlines()[0]}") from error
-    if not isinstance(tree, dict):
-        raise ModelError(f"{path} holds a {type(tree).__name__}, not an object")
-    return tree
-
-
 def _config(tree: dict[str, Any], search: dict[str, Any], theirs: dict[str, Tensor], folder: Path) -> Config:
     """Our config of their settings; what they leave out has their defaults."""
     activation = tree.get("activation_function", "gelu")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
-        raise ModelError(f"{folder}: activation_function {activation!r} is not supported; there are {known}")
+        raise ModelError(
+            f"{folder}: activation_function {shown(activation)} is not supported; there are {known}"
+        )
     tied = bool(tree.get("tie_word_embeddings", True))
     shared = bool(tree.get("share_encoder_decoder_embeddings", True))
     if not tied and all(f"model.{side}.embed_tokens.weight" in theirs for side in SIDES):
@@ -126,13 +92,7 @@ def _config(tree: dict[str, Any], search: dict[str, Any], theirs: dict[str, Tens
         "decode.length_penalty": search.get("length_penalty") or 1.0,
         "decode.beam": search.get("num_beams") or 4,
     }
-    missing = [key.partition(".")[2] for key, value in settings.items() if value is None]
-    if missing:
-        raise ModelError(f"{folder / 'config.json'} does not say {missing[0]}; it is no whole Marian folder")
-    try:
-        return merge(Config(), settings)
-    except UsageError as error:
-        raise ModelError(f"{folder / 'config.json'}: {error}") from error
+    return settle(settings, folder / "config.json", "Marian folder")
 
 
 def _specials(tree: dict[str, Any], folder: Path) -> Specials:
@@ -141,8 +101,10 @@ def _specials(tree: dict[str, Any], folder: Path) -> Specials:
     end = end[0] if isinstance(end, list) and end else end
     pad = tree.get("pad_token_id")
     begin = tree.get("decoder_start_token_id", pad)
-    banned = tree.get("bad_words_ids") or [[pad]]
-    never = [row[0] for row in banned if isinstance(row, list) and len(row) == 1]
+    banned = tree.get("bad_words_ids") or []
+    rows = banned if isinstance(banned, list) else [banned]
+    # What is banned only after something else (several ids in a row) cannot be kept apart; padding never is.
+    never = [row[0] for row in rows if isinstance(row, list) and len(row) == 1] or [pad]
     ids: list[Any] = [pad, begin, end, *never]
     if not all(type(number) is int for number in ids):
         raise ModelError(
@@ -172,7 +134,7 @@ def _tokenizer(folder: Path, tree: dict[str, Any], config: Config) -> Tokenizer:
     unknown = settings.get("unk_token", "<unk>")
     unknown = unknown.get("content") if isinstance(unknown, dict) else unknown
     if unknown not in source or unknown not in target:
-        raise ModelError(f"{folder / 'vocab.json'} has no {unknown}, the unknown token")
+        raise ModelError(f"{folder / 'vocab.json'} has no {shown(unknown)}, the unknown token")
     specials = _specials(tree, folder)
     sizes = len(source), len(target)
     for number, size in (
@@ -182,20 +144,22 @@ def _tokenizer(folder: Path, tree: dict[str, Any], config: Config) -> Tokenizer:
         (specials.begin, room),
     ):
         if not 0 <= number < size:
-            raise ModelError(f"{folder}: the special id {number} is not in a vocabulary of {size} tokens")
+            raise ModelError(
+                f"{folder}: the special id {shown(number)} is not in a vocabulary of {size} tokens"
+            )
     return SentencePieces(models, (source, target), specials, (source.index(unknown), target.index(unknown)))
 
 
 def _ours(path: Path) -> Tokenizer:
     try:
-        return Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        return Tokenizer.from_json(read_bytes(path, MOST_JSON).decode())
     except (ModelError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: {error}") from error
 
 
 def _vocabulary(path: Path, room: int) -> list[str]:
     """The tokens in the order of their ids."""
-    ids = read_json(path)
+    ids = read_json(path, most=MOST_JSON)
     if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != list(
         range(len(ids))
     ):
@@ -210,26 +174,6 @@ def _vocabulary(path: Path, room: int) -> list[str]:
 # Weights -----------------------------------------------------------------------------------------
 
 
-def _tensors(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder by their names, in fp32."""
-    path = folder / WEIGHTS if (folder / WEIGHTS).exists() else folder / PICKLE
-    if not path.is_file():
-        raise ModelError(f"{folder} has neither {WEIGHTS} nor {PICKLE}")
-    try:
-        found: Any
-        if path.name == WEIGHTS:
-            found = safetensors.torch.load_file(path)
-        else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise ModelError(f"{path} holds more than weights and was not opened: it could run code") from error
-    except (SafetensorError, OSError, RuntimeError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} cannot be read ({type(error).__name__}); copy it again") from error
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise ModelError(f"{path} does not hold tensors by name")
-    return {str(name): tensor.float() for name, tensor in found.items()}
-
-
 def _state(theirs: dict[str, Tensor], config: Config, model: nn.Module, folder: Path) -> dict[str, Tensor]:
     """Our tensors, if theirs are exactly those that their config asks for."""
     own, state = model.state_dict(), {}
@@ -241,12 +185,12 @@ def _state(theirs: dict[str, Tensor], config: Config, model: nn.Module, folder: 
         for name, tensor in zip(parts, found, strict=True):
             if tuple(tensor.shape) != want:
                 raise ModelError(f"{folder}: {name} is {tuple(tensor.shape)}, config.json asks for {want}")
-        state[ours] = torch.cat(found)
+        state[ours] = torch.cat([tensor.float() for tensor in found])
     if config.model.output_bias:
         state["output_bias"] = _bias(theirs[_BIAS], own["output_bias"], folder)
     strange = sorted(theirs.keys() - used)
     if strange:
-        raise ModelError(f"{folder} holds the tensor {strange[0]}, which a Marian model does not have")
+        raise ModelError(f"{folder} holds the tensor {shown(strange[0])}, which a Marian model does not have")
     _check_positions(theirs, config, folder)
     return state
 
@@ -263,7 +207,7 @@ def _part(theirs: dict[str, Tensor], name: str, tied: str, folder: Path) -> Tens
 def _bias(bias: Tensor, own: Tensor, folder: Path) -> Tensor:
     if bias.numel() != own.numel():
         raise ModelError(f"{folder}: {_BIAS} has {bias.numel()} numbers, config.json asks for {own.numel()}")
-    return bias.flatten()
+    return bias.flatten().float()
 
 
 def _check_positions(theirs: dict[str, Tensor], config: Config, folder: Path) -> None:
@@ -274,7 +218,7 @@ def _check_positions(theirs: dict[str, Tensor], config: Config, folder: Path) ->
             continue
         if table.dim() != 2 or table.shape[1] != config.model.d_model or len(table) > 10**6:
             raise ModelError(f"{folder}: the positions of the {side} are {tuple(table.shape)}")
-        if (table - sinusoids(len(table), config.model.d_model)).abs().max() > 1e-2:
+        if (table.float() - sinusoids(len(table), config.model.d_model)).abs().max() > 1e-2:
             raise ModelError(
                 f"{folder}: the positions of the {side} are not sinusoids; those are not supported"
             )

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
+from regard.data.inputs import Tokens
 from regard.interop.parts import need, plain, position_table, query_scale
 from regard.layers import DecoderLayer, EncoderLayer, Residual
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
@@ -148,7 +149,10 @@ class Decoder(nn.Module):
             return _attend(layer.attention, y, (pair[0], pair[1]), None)
 
         x = _around(layer.around_attention, x, look_back)
-        x = _around(layer.around_cross, x, lambda y: _attend(layer.cross, y, memory, hidden))
+        cross = layer.cross
+        assert cross is not None
+        assert layer.around_cross is not None
+        x = _around(layer.around_cross, x, lambda y: _attend(cross, y, memory, hidden))
         return _around(layer.around_feed_forward, x, layer.feed_forward), pair
 
 
@@ -235,11 +239,12 @@ class Session:
         self.encoder, self.decoder = (runtime.InferenceSession(path, options) for path in paths)
         self.names = [entry.name for entry in self.decoder.get_inputs()]
 
-    def start(self, src: Tensor, src_mask: Tensor) -> SessionState:
+    def start(self, inputs: Tokens) -> SessionState:
         """Run the encoder once."""
-        memory = self.encoder.run(None, {"src": src.numpy(), "src_mask": src_mask.numpy()})
+        mask = inputs.real.numpy()
+        memory = self.encoder.run(None, {"src": inputs.ids.numpy(), "src_mask": mask})
         empty = tuple(part[:, :, :0] for part in memory)
-        return SessionState(src_mask.numpy(), tuple(memory), empty)
+        return SessionState(mask, tuple(memory), empty)
 
     def step(self, ids: Tensor, state: SessionState) -> tuple[Tensor, SessionState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

@@ -5,8 +5,9 @@ written. A folder is filled beside its place and renamed into it.
 """
 
 import importlib
+import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from regard.attention.positions import sinusoids
 from regard.config import Config
 from regard.errors import ModelError, StorageError, UsageError
 from regard.models.transformer import Transformer
+
+MOST_POSITIONS = 2**26  # numbers in an exported table; 64,000 places of a model 1,024 wide
 
 
 def need(package: str) -> ModuleType:
@@ -41,12 +44,16 @@ def plain(
         "attention.kind": ("full",),
         "attention.score": ("scaled-dot",),
         "positions.kind": ("sinusoidal",),
+        "model.norm": ("pre", "post"),
+        "model.activation": ("relu", "swish", "gelu"),
     } | dict(allowed)
     for key, words in rules.items():
         table, _, leaf = key.partition(".")
         value = getattr(getattr(config, table), leaf)
         if value not in words:
             raise ModelError(f"{format_name} cannot hold {key}={value}; it takes {', '.join(words)}")
+    if not config.model.bias:
+        raise ModelError(f"{format_name} cannot hold model.bias=false; it takes products with biases")
     if config.model.kv_heads not in (0, config.model.n_heads):
         raise ModelError(
             f"{format_name} cannot hold model.kv_heads={config.model.kv_heads} with "
@@ -71,6 +78,11 @@ def position_table(model: Transformer, config: Config) -> Tensor:
     if config.positions.kind == "learned":
         table: Tensor = model.embedding.positions.table  # type: ignore[assignment]
         return table.detach()
+    if longest(config) * config.model.d_model > MOST_POSITIONS:
+        raise ModelError(
+            f"a table of positions for {longest(config):,} places would be too large; lower "
+            "decode.max_source, max_extra or max_ratio in generation.json"
+        )
     table = sinusoids(longest(config), config.model.d_model)
     return table if config.positions.kind == "sinusoidal" else table * 0
 
@@ -89,16 +101,32 @@ def new_folder(out: Path) -> Iterator[Path]:
         raise UsageError(f"{out} exists and is not an empty folder; name another one")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        place.chmod(0o755)
+        place = out.parent / f".{out.name}.{secrets.token_hex(4)}"
+        place.mkdir()
     except OSError as error:
         raise StorageError(f"cannot write to {out.parent}: {error.strerror}") from error
     try:
         yield place
+        _settle(place)
         if out.exists():
             out.rmdir()
         place.rename(out)
-    except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror or error}") from error
+    except Exception as error:
+        # safetensors reports the system's errors as its own class; the cause is in the words only.
+        if not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
+            raise
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"cannot write {out}: {getattr(error, 'strerror', None) or error}") from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _settle(place: Path) -> None:
+    """Every file flushed, and readable by whoever may read the folder: libraries write some for us alone."""
+    readable = place.stat().st_mode & 0o666
+    for path in place.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fchmod(file.fileno(), readable)
+                os.fsync(file.fileno())

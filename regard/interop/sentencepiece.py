@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from regard.errors import ModelError
+from regard.errors import ModelError, shown
+from regard.foreign import LONGEST_TOKEN, read_bytes
 from regard.interop.parts import need
 from regard.text.normalise import SPACE_MARK
 from regard.text.pieces import PieceModel, SentencePieces
@@ -24,7 +25,10 @@ from regard.text.vocabulary import RESERVED, SPECIALS
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 UNIGRAM, BPE = 1, 2
 LONGEST_KEY = 256  # bytes; what is rewritten is a few characters long
-MOST_NODES = 2_000_000  # of a trie; ends may be shared, so that a small damaged one could be walked for ever
+MOST_NODES = 1_000_000  # of a trie; ends may be shared, so that a small damaged one could be walked for ever
+MOST_KEYS = 2**24  # bytes that lead to all of them
+MOST_FIELDS = 600_000  # of a message; the pieces are fields
+MOST_FILE = 2**26  # bytes of a model; those of 256,000 pieces have five million
 
 _ROWS = 4096  # nodes looked at together
 
@@ -36,8 +40,11 @@ Fields = dict[int, list[int | bytes]]
 def parse(data: bytes) -> Fields:
     """The fields of a message: numbers, or bytes that may be a message themselves."""
     fields: Fields = {}
-    place = 0
+    place = count = 0
     while place < len(data):
+        count += 1
+        if count > MOST_FIELDS:
+            raise ValueError(f"it has more than {MOST_FIELDS:,} parts")
         key, place = _varint(data, place)
         number, kind = key >> 3, key & 7
         if kind == 0:
@@ -102,15 +109,23 @@ def _message(fields: Fields, number: int) -> bytes:
 def read(path: Path) -> PieceModel:
     """The model in a .spm file."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ModelError(f"cannot read {path}: {error.strerror}") from error
-    try:
-        return _model(parse(data), path)
+        data = read_bytes(path, MOST_FILE)
+        model = _model(parse(data), path)
     except (ValueError, IndexError, struct.error) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{path} is no SentencePiece model: {error}; copy it again") from error
+        raise ModelError(f"{path} is no SentencePiece model: {shown(str(error))}; copy it again") from error
+    try:
+        model.check()
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    return model
+
+
+def names(path: Path) -> list[str]:
+    """All pieces of a .spm file that `read` takes, specials and bytes too, in the order of their ids."""
+    entries = (parse(entry) for entry in parse(read_bytes(path, MOST_FILE))[1] if isinstance(entry, bytes))
+    return [_message(entry, 1).decode() for entry in entries]
 
 
 def _model(proto: Fields, path: Path) -> PieceModel:
@@ -124,7 +139,7 @@ def _model(proto: Fields, path: Path) -> PieceModel:
         part = parse(entry) if isinstance(entry, bytes) else {}
         piece, score = _message(part, 1).decode(), struct.unpack("<f", _message(part, 2) or bytes(4))[0]
         if _flag(part, 3, NORMAL) == USER_DEFINED:
-            raise ModelError(f"{path} has the user-defined symbol {piece!r}; those are not supported")
+            raise ModelError(f"{path} has the user-defined symbol {shown(piece)}; those are not supported")
         if _flag(part, 3, NORMAL) == NORMAL:
             pieces.append((piece, score))
     if not pieces:
@@ -153,9 +168,9 @@ def read_charsmap(data: bytes) -> dict[str, str]:
     strings = data[4 + size :]
     found = {}
     for key, place in _walk(units):
-        end = strings.find(b"\0", place)
+        end = strings.find(b"\0", place, place + 4 * LONGEST_TOKEN)
         if end < 0:
-            raise ValueError("its rewriting table points outside of itself")
+            raise ValueError("its rewriting table points outside of itself, or to a very long string")
         found[key.decode()] = strings[place:end].decode()
     return found
 
@@ -165,12 +180,13 @@ def _walk(units: npt.NDArray[np.uint32]) -> Iterator[tuple[bytes, int]]:
     wide = units.astype(np.int64)
     shift = (wide >> 9 & 1) * 8
     base_of = np.arange(len(wide)) ^ (wide >> 10 << shift)  # where the children of each unit lie
-    prefixes, bases, seen = [b""], base_of[:1], 0
-    for _ in range(LONGEST_KEY):
+    prefixes, bases, seen, spelled = [b""], base_of[:1], 0, 0
+    for length in range(1, LONGEST_KEY + 1):
         places, keys = _children(wide, prefixes, bases)
         seen += len(places)
+        spelled += len(places) * length
         bases = base_of[places]
-        if seen > MOST_NODES or (len(bases) and bases.max() >= len(wide)):
+        if seen > MOST_NODES or spelled > MOST_KEYS or (len(bases) and bases.max() >= len(wide)):
             raise ValueError("its rewriting table is damaged")
         leaves = np.flatnonzero(wide[places] >> 8 & 1)
         for leaf, value in zip(leaves.tolist(), (wide[bases[leaves]] & 0x7FFFFFFF).tolist(), strict=True):

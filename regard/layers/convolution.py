@@ -6,6 +6,8 @@ In a source the window lies around each place; in a target it ends there, so the
 With N layers a place hears from N (k - 1) + 1 places. After this file: `regard.models.conv`.
 """
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -18,10 +20,19 @@ from regard.layers.residual import Residual
 class GatedConvolution(nn.Module):
     """(B, T + k - 1, D) -> (B, T, D): one output a window."""
 
+    matrices: ClassVar = {"conv.weight": 2}  # the halves of the gate
+
     def __init__(self, d_model: int, kernel: int) -> None:
         super().__init__()
         self.kernel = kernel
         self.conv = nn.Conv1d(d_model, 2 * d_model, kernel)
+
+    def draw(self) -> None:
+        """The gate keeps the variance of what goes in (Gehring et al. 2017, 3.5)."""
+        fan_in = self.conv.in_channels * self.kernel
+        nn.init.normal_(self.conv.weight, std=(4 / fan_in) ** 0.5)
+        assert self.conv.bias is not None
+        nn.init.zeros_(self.conv.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.glu(self.conv(x.transpose(1, 2)), 1).transpose(1, 2)

@@ -1,4 +1,4 @@
-"""The decoder layer: masked self-attention, cross-attention to the encoder, feed-forward."""
+"""The decoder layer: self-attention that looks back, cross-attention if there is a memory, feed-forward."""
 
 from torch import Tensor, nn
 
@@ -9,12 +9,16 @@ from regard.layers.residual import Residual
 
 
 class DecoderLayer(nn.Module):
-    """One layer; the same code reads a whole target (training) and one token (decoding)."""
+    """One layer; the same code reads a whole target (training) and one token (decoding).
+
+    Without `cross_heads` it is the layer of a decoder that stands alone. It looks back only where the site of
+    its own heads says so.
+    """
 
     def __init__(
         self,
         self_heads: MultiHead,
-        cross_heads: MultiHead,
+        cross_heads: MultiHead | None,
         d_model: int,
         d_ff: int,
         *,
@@ -27,21 +31,34 @@ class DecoderLayer(nn.Module):
         self.cross = cross_heads
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.around_attention = Residual(d_model, norm=norm, dropout=dropout)
-        self.around_cross = Residual(d_model, norm=norm, dropout=dropout)
+        self.around_cross = None if cross_heads is None else Residual(d_model, norm=norm, dropout=dropout)
         self.around_feed_forward = Residual(d_model, norm=norm, dropout=dropout)
 
     def forward(
-        self, x: Tensor, memory: KeyValue, *, memory_mask: Tensor | None = None, past: KeyValue | None = None
+        self,
+        x: Tensor,
+        memory: KeyValue | None = None,
+        *,
+        memory_mask: Tensor | None = None,
+        past: KeyValue | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, KeyValue]:
-        """x (B, T, D) after `past` -> ((B, T, D), past with x's own keys and values)."""
+        """x (B, T, D) after `past` -> ((B, T, D), past with x's own keys and values).
+
+        `mask` (B, 1, 1, S) hides places of x and of what is past, beside the future; `memory_mask` those of
+        the memory.
+        """
         seen: list[KeyValue] = []
 
         def look_back(y: Tensor) -> Tensor:
             own = self.attention.keys_values(y, 0 if past is None else past.end)
             seen.append(own if past is None else past.append(own, self.attention.kernel.keep))
-            out: Tensor = self.attention(y, seen[0], causal=True)
+            held = None if mask is None else mask[..., -seen[0].length :]
+            out: Tensor = self.attention(y, seen[0], mask=held, causal=self.attention.site.causal)
             return out
 
         x = self.around_attention(x, look_back)
-        x = self.around_cross(x, lambda y: self.cross(y, memory, mask=memory_mask))
+        if self.cross is not None and self.around_cross is not None:
+            cross = self.cross
+            x = self.around_cross(x, lambda y: cross(y, memory, mask=memory_mask))
         return self.around_feed_forward(x, self.feed_forward), seen[0]

@@ -4,6 +4,7 @@ x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ. Imported 
 """
 
 import math
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +16,8 @@ from regard.attention.positions import Positions
 
 class Embedding(nn.Module):
     """Tied embeddings with positions and dropout."""
+
+    matrices: ClassVar = {"weight": 0}  # a vector a token
 
     def __init__(
         self,
@@ -31,8 +34,8 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(d_model) if scaled else 1.0
         self.dropout = dropout
 
-    def forward(self, ids: Tensor, offset: int = 0) -> Tensor:
-        """ids (B, T), the first of which stands at `offset` -> (B, T, D)."""
+    def forward(self, ids: Tensor, offset: int | Tensor = 0) -> Tensor:
+        """ids (B, T), the first of which stands at `offset`, one for all or one a row (B,) -> (B, T, D)."""
         x = self.positions.embed(F.embedding(ids, self.weight) * self.scale, offset)
         return dropout(x, self.dropout, training=self.training)
 

@@ -7,6 +7,7 @@ feed-forward in slices (Chen et al. 2016): a third more time, a fraction of the 
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,23 +43,28 @@ class EncoderLayer(nn.Module):
         self.around_attention = Residual(d_model, norm=norm, dropout=dropout)
         self.around_feed_forward = Residual(d_model, norm=norm, dropout=dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """x (B, S, D), mask (B, 1, 1, S) -> (B, S, D)."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, places: Any = None) -> Tensor:
+        """x (B, S, D), mask (B, 1, 1, S), what the positions read -> (B, S, D)."""
         if not self._recomputes(x):
-            return self._feed(self._attend(x, mask))
-        # The trees of structural positions and the heads that are off must be those of this moment.
+            return self._feed(self._attend(x, mask, places))
+        # The heads that are off must be those of this moment.
         now = copy_context()
 
-        def again(f: Callable[..., Tensor], *inputs: Tensor | None) -> Tensor:
+        def again(f: Callable[..., Tensor], *inputs: Any) -> Tensor:
             out: Tensor = checkpoint(partial(now.run, f), *inputs, use_reentrant=False)
             return out
 
-        x = again(self._attend, x, mask)
+        x = again(self._attend, x, mask, places)
         return torch.cat([again(self._feed, part) for part in torch.split(x, SLICE, 1)], 1)
 
-    def _attend(self, x: Tensor, mask: Tensor | None) -> Tensor:
+    def _attend(self, x: Tensor, mask: Tensor | None, places: Any) -> Tensor:
         look = self.attention
-        out: Tensor = self.around_attention(x, lambda y: look(y, look.keys_values(y), mask=mask))
+
+        def around(y: Tensor) -> Tensor:
+            out: Tensor = look(y, look.keys_values(y, 0, places), mask=mask, places=places)
+            return out
+
+        out: Tensor = self.around_attention(x, around)
         return out
 
     def _feed(self, x: Tensor) -> Tensor:

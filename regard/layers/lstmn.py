@@ -16,8 +16,11 @@ from torch import Tensor, nn
 
 from regard.attention.attend import attend, attend_readable
 from regard.attention.heads import silence
+from regard.attention.linear import Linear
 from regard.attention.record import running_tape
 from regard.attention.score import build_score
+from regard.attention.site import Site
+from regard.layers.recurrent import LSTMCell
 from regard.layers.residual import Residual
 
 
@@ -41,19 +44,19 @@ class MemoryLSTM(nn.Module):
         d_model: int,
         n_heads: int,
         *,
-        name: str,
+        site: Site,
         score: str,
         norm: str,
         dropout: float,
         attention_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.name, self.n_heads, self.dropout = name, n_heads, attention_dropout
-        self.query = nn.Linear(d_model, d_model)
-        self.query_looked = nn.Linear(d_model, d_model, bias=False)
-        self.key = nn.Linear(d_model, d_model)
+        self.site, self.n_heads, self.dropout = site, n_heads, attention_dropout
+        self.query = Linear(d_model, d_model)
+        self.query_looked = Linear(d_model, d_model, bias=False)
+        self.key = Linear(d_model, d_model)
         self.score = build_score(score, n_heads, d_model // n_heads)
-        self.cell = nn.LSTMCell(d_model, d_model)
+        self.cell = LSTMCell(d_model, d_model)
         self.around = Residual(d_model, norm=norm, dropout=dropout)
 
     def forward(self, x: Tensor, past: Memory | None = None) -> tuple[Tensor, Memory]:
@@ -86,7 +89,7 @@ class MemoryLSTM(nn.Module):
             hidden.append(h)
         if (tape := running_tape()) is not None:
             end = places.shape[2]
-            tape.add(self.name, torch.cat([F.pad(row, (0, end - row.shape[-1])) for row in weights], 2))
+            tape.add(self.site, torch.cat([F.pad(row, (0, end - row.shape[-1])) for row in weights], 2))
         return torch.stack(hidden, 1), Memory(places, looked)
 
     def _look(self, q: Tensor, places: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -99,5 +102,5 @@ class MemoryLSTM(nn.Module):
         else:
             gathered, row = attend_readable(q, k, v, score=self.score, dropout=dropout)
             weights.append(row)
-        hidden, cells = silence(gathered, self.name).chunk(2, -1)  # (B, H, 1, K) each
+        hidden, cells = silence(gathered, self.site.name).chunk(2, -1)  # (B, H, 1, K) each
         return hidden.flatten(1), cells.flatten(1)

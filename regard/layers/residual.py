@@ -1,9 +1,10 @@
-"""What stands around every sub-layer: dropout, the residual, and layer norm after or before.
+"""What stands around every sub-layer: dropout, the residual, and a norm after or before.
 
 post   norm(x + dropout(f(x)))      as in the paper
 pre    x + dropout(f(norm(x)))      trains without a long warm-up
 
-norm(x) = gain (x - mean) / deviation + bias, over the D numbers of each place; both may be left out.
+norm(x) = gain (x - mean) / deviation + bias, over the D numbers of each place; both may be left out. With
+`-rms` behind it (`model.norm=pre-rms`), gain x / √mean(x²): nothing is moved (Zhang & Sennrich 2019).
 """
 
 from collections.abc import Callable
@@ -12,6 +13,42 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.dropout import dropout
+from regard.fused.norm import fits, fork
+
+
+class Norm(nn.LayerNorm):
+    """torch's, which may go without what it would learn."""
+
+    def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
+        """Learn a gain and a bias (`both`), a gain alone (`gain`) or nothing (`none`)."""
+        self.eps = norm_eps
+        if norm_weights != "both":
+            self.register_parameter("bias", None)
+        if norm_weights == "none":
+            self.register_parameter("weight", None)
+
+
+class RootMeanSquare(nn.RMSNorm):
+    """torch's, with the epsilon of the other one; it has no bias."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, eps=1e-5)
+
+    def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
+        """Learn a gain, or nothing (`none`)."""
+        self.eps = norm_eps
+        if norm_weights == "none":
+            self.register_parameter("weight", None)
+
+
+def comes_first(word: str) -> bool:
+    """Whether the norm that a word asks for stands before its sub-layer."""
+    return word.startswith("pre")
+
+
+def build_norm(word: str, width: int) -> Norm | RootMeanSquare:
+    """The norm that a word of `model.norm` asks for."""
+    return RootMeanSquare(width) if word.endswith("-rms") else Norm(width)
 
 
 class Residual(nn.Module):
@@ -19,19 +56,25 @@ class Residual(nn.Module):
 
     def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.first = norm == "pre"
+        self.norm = build_norm(norm, d_model)
+        self.first = comes_first(norm)
         self.dropout = dropout
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        y = f(self.norm(x) if self.first else x)
-        out = dropout(y, self.dropout, training=self.training, residual=x)
+        normed, x = self._fork(x) if self.first else (x, x)
+        out = dropout(f(normed), self.dropout, training=self.training, residual=x)
         return out if self.first else self.norm(out)
 
+    def _fork(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What f gets, and what goes round it."""
+        if torch.is_grad_enabled() and isinstance(self.norm, Norm) and fits(x, self.norm):
+            return fork(x, self.norm)
+        return self.norm(x), x
 
-def gain_and_bias(norm: nn.LayerNorm) -> tuple[Tensor, Tensor]:
+
+def gain_and_bias(norm: nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor]:
     """What a norm multiplies with and adds, (D,) each: one and zero where it has learned none."""
     gain: Tensor | None = norm.weight
-    bias: Tensor | None = norm.bias
+    bias: Tensor | None = getattr(norm, "bias", None)
     width = norm.normalized_shape
     return torch.ones(width) if gain is None else gain, torch.zeros(width) if bias is None else bias

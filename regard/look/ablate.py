@@ -1,17 +1,17 @@
 """Which heads matter: the BLEU lost on a test set when one head alone is switched off (Michel et al. 2019).
 
 Each head costs one pass over the test set, so `limit` sentences are taken. Before this file:
-`regard.attention.switch`, `regard.decoding.evaluate`.
+`regard.attention.switch`, `regard.tasks.translation.evaluate`.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from regard.attention.switch import heads_off
-from regard.decoding.evaluate import score
-from regard.decoding.translator import Translator
 from regard.errors import ModelError
 from regard.look.trace import attentions
+from regard.tasks.translation.evaluate import score
+from regard.tasks.translation.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ def rank_heads(
 
 def every_head(translator: Translator) -> list[tuple[str, int]]:
     """The name of the attention and the number of every head that can be switched off."""
-    found = [(module.name, head) for module in attentions(translator.model) for head in range(module.n_heads)]
+    found = [
+        (module.site.name, head) for module in attentions(translator.model) for head in range(module.n_heads)
+    ]
     if not found:
         raise ModelError("this model has no attention heads to switch off")
     return found

@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.batch import pad_sources
-from regard.decoding.translator import Translator
+from regard.data.inputs import pad_sources
 from regard.errors import DataError, ModelError, UsageError
 from regard.look.document import as_json, rounded
 from regard.look.figure import Figure, heat_map
 from regard.look.html import notebook_frame, page
 from regard.look.look import Origin, opened, write
 from regard.look.words import Side, Word
+from regard.tasks.translation.translator import Translator
 
 ENDINGS = (".html", ".json", ".png", ".svg")
 
@@ -123,9 +123,8 @@ def _encode(translator: Translator, ids: list[int]) -> Tensor:
     if limit is not None and len(ids) > limit:
         raise DataError(f"a sentence has {len(ids)} tokens and this model takes {limit}; shorten it")
     device = next(translator.model.parameters()).device
-    src, src_mask = (part.to(device) for part in pad_sources([ids]))
     with torch.inference_mode():
-        memory: Tensor = translator.model.encode(src, src_mask)[0].float().cpu()
+        memory: Tensor = translator.model.encode(pad_sources([ids]).to(device))[0].float().cpu()
     return memory
 
 

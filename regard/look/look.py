@@ -14,7 +14,6 @@ from typing import Any
 from torch import Tensor
 
 from regard.attention.switch import heads_off
-from regard.decoding.translator import Translator, load
 from regard.errors import DataError, ModelError, UsageError
 from regard.look.align import Alignment, align
 from regard.look.document import as_json, document
@@ -23,9 +22,9 @@ from regard.look.html import notebook_frame, page
 from regard.look.maps import Map, maps
 from regard.look.trace import Watched, attentions, follow
 from regard.look.words import Side, join_keys, join_queries
+from regard.tasks.translation.translator import Translator, load
 
-MOST_WEIGHTS = 4_000_000  # of all maps together; a browser draws no more
-MOST_NUMBERS = 4_000_000  # of all vectors together; beyond it there is no walk
+MOST_NUMBERS = 4_000_000  # weights of all maps together; a browser draws no more
 ENDINGS = (".html", ".json", ".pharaoh", ".png", ".svg")
 
 
@@ -126,20 +125,22 @@ def look(
     vectors: bool = True,
     off: Mapping[str, Iterable[int]] | None = None,
     only: Collection[str] | None = None,
+    most: int = MOST_NUMBERS,
 ) -> Look:
     """Translate `text` and keep what every head looked at while it was translated.
 
     `model` is a folder or a `Translator`. `vectors` keeps queries, keys and values too, for the walk through
     a head. `off` switches heads off: {"decoder.1.cross": [0, 3]}. `only` names the attentions to keep.
+    There are at most `most` weights, or it is refused, and as many numbers in vectors, or they are left out.
     """
     translator, origin = opened(model)
     ids = translator.tokenizer.encode(text)
     if not ids:
         raise DataError("there is nothing to look at: the text is empty")
     keep = None if only is None else frozenset(only).__contains__
-    numbers = _check_size(translator.model, len(ids) + 1, keep)
+    numbers = _check_size(translator.model, len(ids) + 1, keep, most)
     begin, end = translator.tokenizer.begin_id, translator.tokenizer.end_id
-    watched = Watched(translator.model, end=end, vectors=vectors and numbers <= MOST_NUMBERS, keep=keep)
+    watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
     silent = {name: sorted(set(heads)) for name, heads in (off or {}).items()}
     with heads_off(silent):
         (found,) = Translator(watched, translator.tokenizer, translator.decode).stream([text], beam=beam)
@@ -183,13 +184,13 @@ def write(path: Path, writers: Mapping[str, Callable[[], str | bytes]]) -> None:
     path.write_bytes(made.encode("utf-8", "surrogatepass") if isinstance(made, str) else made)
 
 
-def _check_size(model: Any, length: int, keep: Callable[[str], bool] | None) -> int:
+def _check_size(model: Any, length: int, keep: Callable[[str], bool] | None, most: int) -> int:
     """Refuse what nobody could look at; about how many numbers the vectors of this sentence hold."""
-    kept = [each for each in attentions(model) if keep is None or keep(each.name)]
+    kept = [each for each in attentions(model) if keep is None or keep(each.site.name)]
     weights = sum(each.n_heads for each in kept) * length * length
-    if weights > MOST_WEIGHTS:
+    if weights > most:
         raise DataError(
             f"a sentence of {length:,} tokens has {weights:,} weights in this model and at most "
-            f"{MOST_WEIGHTS:,} are shown; take a shorter one, or fewer attentions (only)"
+            f"{most:,} are shown; take a shorter one, or fewer attentions (only)"
         )
     return sum(4 * length * each.query.out_features for each in kept if hasattr(each, "query"))

@@ -4,7 +4,6 @@ Kinds: `encoder` (source looks at source), `decoder` (what was read looks back),
 looks at the source). Before this file: `trace.py`; after it: `look.py`.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,27 +11,39 @@ import torch
 from torch import Tensor
 
 from regard.attention.record import Vectors
+from regard.attention.site import Site
 from regard.look.trace import Heard, Trace
 
 KINDS = ("encoder", "decoder", "cross")
-# The sides of a map, queries first. A decoder reads begin, w1, w2, ... while it writes w1, w2, w3, ...
-SIDES = {"encoder": ("source", "source"), "decoder": ("read", "read"), "cross": ("target", "source")}
 
 
 @dataclass(frozen=True)
 class Map:
     """The weights of every head of one attention, and what they were made from, where it was taped."""
 
-    name: str  # as on the tape: decoder.3.cross
-    kind: str  # encoder, decoder, cross
-    layer: int
+    site: Site
     weights: Tensor  # (H, T, S)
     vectors: Vectors | None = None  # without the batch: q (H, T, K), out (T, D) and so on
 
     @property
+    def name(self) -> str:
+        """As on the tape: decoder.3.cross."""
+        return self.site.name
+
+    @property
+    def kind(self) -> str:
+        """encoder, decoder or cross."""
+        return self.site.view
+
+    @property
+    def layer(self) -> int:
+        """Counted from 0."""
+        return self.site.layer or 0
+
+    @property
     def sides(self) -> tuple[str, str]:
-        """Whose pieces the queries and the keys are."""
-        return SIDES[self.kind]
+        """Whose pieces the queries and the keys are. A decoder reads begin, w1 while it writes w1, w2."""
+        return self.site.queries, self.site.keys
 
     @property
     def score(self) -> str:
@@ -50,23 +61,18 @@ class Map:
 
 def maps(trace: Trace) -> tuple[Map, ...]:
     """Every map of a trace: encoder, decoder, cross, each from the first layer to the last."""
-    found = [_map(name, "encoder", calls) for name, calls in trace.encoder.items()]
-    found += [
-        _map(name, "cross" if name.endswith("cross") else "decoder", calls)
-        for name, calls in trace.decoder.items()
-    ]
+    found = [_map(calls) for calls in (*trace.encoder.values(), *trace.decoder.values())]
     return tuple(sorted(found, key=lambda each: (KINDS.index(each.kind), each.layer)))
 
 
-def _map(name: str, kind: str, calls: Sequence[Heard]) -> Map:
-    number = re.search(r"\d+", name)
-    causal = kind == "decoder"
+def _map(calls: Sequence[Heard]) -> Map:
+    causal = calls[0].site.causal
     weights = _stack([call.weights[0] for call in calls], causal=causal)
     vectors = [call.vectors for call in calls if call.vectors is not None]
     joined = _join(vectors, causal=causal) if len(vectors) == len(calls) else None
     if joined is not None and joined.scores.shape != weights.shape:
         joined = None  # keys were projected to rows after they were taped (Linformer)
-    return Map(name, kind, int(number[0]) if number else 0, weights, joined)
+    return Map(calls[0].site, weights, joined)
 
 
 def _stack(calls: Sequence[Tensor], *, causal: bool) -> Tensor:

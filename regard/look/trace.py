@@ -15,21 +15,24 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.record import Tape, Vectors, record
+from regard.attention.site import Site
 from regard.attention.sparse import SparseWeights
+from regard.data.inputs import Tokens
 
 Keep = Callable[[str], bool]  # which attentions to keep, by name
 
 
 def attentions(model: Any) -> list[Any]:
-    """The modules of a model that write to the tape: those with a `name` and `n_heads`."""
+    """The modules of a model that write to the tape: those with a `site` and `n_heads`."""
     modules = model.modules() if isinstance(model, nn.Module) else ()
-    return [each for each in modules if hasattr(each, "n_heads") and hasattr(each, "name")]
+    return [each for each in modules if hasattr(each, "n_heads") and hasattr(each, "site")]
 
 
 @dataclass(frozen=True)
 class Heard:
     """One attention of one call: all its rows."""
 
+    site: Site
     weights: Tensor  # (R, H, T, S)
     vectors: Vectors | None
 
@@ -79,13 +82,13 @@ class Watched(nn.Module):
         length: int | None = self.model.max_length
         return length
 
-    def start(self, src: Tensor, src_mask: Tensor) -> WatchedState:
+    def start(self, inputs: Tokens) -> WatchedState:
         """Read the sources; what was noted of earlier ones is forgotten."""
         with record(vectors=self.vectors) as tape:
-            inner = self.model.start(src, src_mask)
-        self.src, self.steps = src, []
+            inner = self.model.start(inputs)
+        self.src, self.steps = inputs.ids, []
         self.started = self._heard(tape)
-        return WatchedState(inner, torch.arange(len(src), device=src.device))
+        return WatchedState(inner, torch.arange(len(inputs), device=inputs.device))
 
     def step(self, ids: Tensor, state: WatchedState) -> tuple[Tensor, WatchedState]:
         """One step of the model, noted."""
@@ -93,29 +96,29 @@ class Watched(nn.Module):
             logits, inner = self.model.step(ids, state.inner)
         before = torch.zeros(len(ids)) if state.logp is None else state.logp.gather(1, ids[:, None])[:, 0]
         self.logp = logits.log_softmax(-1)
-        heard = {name: self._newest(name, calls[-1]) for name, calls in self._heard(tape).items()}
+        heard = {name: self._newest(calls[-1]) for name, calls in self._heard(tape).items()}
         self.steps.append(Step(ids, state.parent, before, self.logp[:, self.end], heard))
         return logits, WatchedState(inner, torch.arange(len(ids), device=ids.device), self.logp)
 
-    def _newest(self, name: str, heard: Heard) -> Heard:
+    def _newest(self, heard: Heard) -> Heard:
         """Without keys and values that were noted already: the source's once, else those of steps before."""
         if heard.vectors is None:
             return heard
         new = slice(0) if self.steps else slice(None)
-        if not name.endswith("cross"):
+        if heard.site.causal:
             new = slice(-1, None)
         k, v = heard.vectors.k[:, :, new].clone(), heard.vectors.v[:, :, new].clone()
-        return Heard(heard.weights, replace(heard.vectors, k=k, v=v))
+        return Heard(heard.site, heard.weights, replace(heard.vectors, k=k, v=v))
 
     def _heard(self, tape: Tape) -> dict[str, list[Heard]]:
         """What is to be kept of a tape."""
         return {
-            name: [
-                Heard(_written_out(weights), vectors)
-                for weights, vectors in zip(tape[name], tape.vectors(name), strict=True)
+            site.name: [
+                Heard(site, _written_out(weights), vectors)
+                for weights, vectors in zip(tape[site.name], tape.vectors(site.name), strict=True)
             ]
-            for name in tape.names()
-            if self.keep(name)
+            for site in tape.sites()
+            if self.keep(site.name)
         }
 
 
@@ -174,4 +177,4 @@ def _written_out(weights: Tensor | SparseWeights) -> Tensor:
 
 def _row(heard: Heard, row: int) -> Heard:
     vectors = None if heard.vectors is None else heard.vectors.row(row)
-    return Heard(heard.weights[row : row + 1].cpu(), vectors)
+    return Heard(heard.site, heard.weights[row : row + 1].cpu(), vectors)

@@ -1,24 +1,17 @@
 """One file a model; `build` finds the one that the config names."""
 
-from collections.abc import Callable
-
 from torch import nn
 
 from regard.config import Config
-from regard.models.conv import Convolution
-from regard.models.lstmn import LSTMN
-from regard.models.rnn import RNN
-from regard.models.transformer import Transformer
-
-MODELS: dict[str, Callable[[Config], nn.Module]] = {
-    "transformer": Transformer,
-    "rnn": RNN,
-    "rnn-attention": RNN,
-    "lstmn": LSTMN,
-    "conv": Convolution,
-}
+from regard.errors import UsageError
+from regard.kinds import MODELS, TASKS
 
 
 def build(config: Config) -> nn.Module:
-    """A fresh model of the kind, shape and parts that the config names."""
-    return MODELS[config.model.kind](config)
+    """A fresh model of the kind, shape and parts that the config names; a task may have one of its own."""
+    own = getattr(TASKS[config.task], "build", None)
+    made = (own or MODELS[config.model.kind])(config)
+    if not isinstance(made, nn.Module):
+        who = f"task={config.task}" if own else f"model.kind={config.model.kind}"
+        raise UsageError(f"{who} made a {type(made).__name__}, not a torch module")
+    return made

@@ -6,24 +6,23 @@ Reporting"). Training gathers the facts; `folder.py` saves the text; `regard sho
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from regard.config import Config
+from regard.errors import printable
+from regard.measure.score import Score
 
 _HOSTILE = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The scores on one test set, as sacreBLEU counts them."""
+    """The scores on one set of examples."""
 
     name: str  # the file, or what the set is called
-    bleu: float
-    chrf: float
-    signature: str
-    sentences: int
+    scores: Mapping[str, Score]
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,8 @@ class Facts:
 
     config: Config
     files: Sequence[str] = ()  # names or paths; only the names are told
-    languages: tuple[str, str] | None = None  # from, to
-    pairs: int = 0  # read
-    kept: int = 0  # trained on
-    source_tokens: int = 0
-    target_tokens: int = 0
+    data: Sequence[str] = ()  # lines about what was in them
+    origin: str = ""  # where the data come from, if that is not what the files say
     parameters: int = 0
     steps: int = 0
     epochs: float = 0.0
@@ -44,24 +40,39 @@ class Facts:
     machine: str = ""
     version: str = ""  # of Regard
     scores: Sequence[Measured] = ()
-    origin: str = ""  # where the data come from, if that is not what the files say
 
 
-def write_card(facts: Facts, *, folder: str = "DIR") -> str:
-    """The card as Markdown; `folder` is how the commands in it call the model.
+def write_card(
+    facts: Facts,
+    folder: str,
+    *,
+    title: str,
+    intro: str = "",
+    shape: Sequence[str] = (),
+    use: Sequence[str] = (),
+    python: str = "",
+) -> str:
+    """The card as Markdown. `folder` is how the commands call the model: they have {} in its place.
 
-    >>> print(write_card(Facts(Config(), files=["/home/me/a_b.en"], pairs=3)).splitlines()[0])
-    # A translator trained on a\\_b.en
+    >>> facts = Facts(Config(), files=["/home/me/a_b.txt"], data=["3 lines"])
+    >>> print(write_card(facts, "runs/x", title=titled("An oracle", facts)).splitlines()[0])
+    # An oracle trained on a\\_b.txt
     """
     parts = [
-        f"# {_title(facts)}\n",
-        f"A {facts.config.model.kind} that translates one line of text at a time, made with Regard.\n",
+        f"# {title}\n",
+        f"{intro or f'A {facts.config.model.kind} made with Regard.'}\n",
         _section("Trained on", _data(facts)),
-        _section("How", _training(facts)),
+        _section("How", [*(shape or _shape(facts)), *_training(facts)]),
         _scores(facts.scores),
-        _use(folder),
+        _use(folder, use, python),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def titled(what: str, facts: Facts) -> str:
+    """What it is, and the names of the files it was trained on."""
+    names = ", ".join(escape(name) for name in _names(facts.files))
+    return f"{what} trained on {names}" if names else what
 
 
 def escape(text: str) -> str:
@@ -70,22 +81,15 @@ def escape(text: str) -> str:
     >>> escape("a|b_c\\n# d")
     'a\\\\|b\\\\_c \\\\# d'
     """
-    return _HOSTILE.sub(r"\\\1", " ".join(text.split()))
+    return _HOSTILE.sub(r"\\\1", printable(" ".join(text.split())))
 
 
 def code(text: str) -> str:
     """`text` on one line of Markdown in a typewriter's letters, fenced by more backticks than it holds."""
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     gap = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{gap}{line}{gap}{fence}"
-
-
-def _title(facts: Facts) -> str:
-    if facts.languages:
-        return f"A translator from {escape(facts.languages[0])} to {escape(facts.languages[1])}"
-    names = ", ".join(escape(name) for name in _names(facts.files))
-    return f"A translator trained on {names}" if names else "A translator"
 
 
 def _names(files: Iterable[str]) -> list[str]:
@@ -99,24 +103,18 @@ def _section(title: str, lines: Sequence[str]) -> str:
 
 def _data(facts: Facts) -> list[str]:
     lines = [f"files: {', '.join(code(name) for name in _names(facts.files))}"] if facts.files else []
-    if facts.origin:
-        lines.append(escape(facts.origin))
-    if facts.pairs:
-        kept = f", of which {facts.kept:,} were trained on" if facts.kept else ""
-        lines.append(f"{facts.pairs:,} pairs of lines{kept}")
-    if facts.source_tokens or facts.target_tokens:
-        lines.append(f"{facts.source_tokens:,} source and {facts.target_tokens:,} target tokens")
-    return lines
+    lines += [escape(facts.origin)] if facts.origin else []
+    return [*lines, *facts.data]
+
+
+def _shape(facts: Facts) -> list[str]:
+    size = f", {facts.parameters:,} parameters" if facts.parameters else ""
+    return [f"model.kind={escape(facts.config.model.kind)}{size}"]
 
 
 def _training(facts: Facts) -> list[str]:
-    model, train, config = facts.config.model, facts.config.train, facts.config
-    size = f", {facts.parameters:,} parameters" if facts.parameters else ""
+    model, train = facts.config.model, facts.config.train
     lines = [
-        f"{model.encoder_layers} encoder and {model.decoder_layers} decoder layers, d_model {model.d_model}, "
-        f"{model.n_heads} heads, d_ff {model.d_ff}, {model.norm}-norm{size}".replace("_", "\\_"),
-        f"{config.positions.kind} positions, {config.attention.kind} attention, "
-        f"a joint vocabulary of {model.vocab_size:,} tokens with byte fallback",
         f"{train.optimizer}, peak rate {train.lr:g}, {train.schedule} schedule, dropout {model.dropout:g}, "
         f"label smoothing {train.label_smoothing:g}, {train.batch_tokens:,}-token batches, seed {train.seed}",
     ]
@@ -139,37 +137,43 @@ def _duration(seconds: float) -> str:
 
 
 def _scores(scores: Sequence[Measured]) -> str:
+    """A row a set of examples, a column a score."""
     if not scores:
-        return "## Scores\n\nNot measured yet: `regard evaluate -m DIR SRC REF`.\n"
-    rows = [f"| {escape(s.name)} | {s.sentences:,} | {s.bleu:.2f} | {s.chrf:.2f} |" for s in scores]
-    signatures = dict.fromkeys(s.signature for s in scores)
+        return "## Scores\n\nNot measured yet: `regard evaluate` does.\n"
+    held = {name: score for measured in scores for name, score in measured.scores.items()}
+    rows = [
+        f"| {escape(measured.name)} | {max((s.count for s in measured.scores.values()), default=0):,} | "
+        + " | ".join(_cell(measured.scores.get(name)) for name in held)
+        + " |"
+        for measured in scores
+    ]
+    signed = [(score.label or name, score.signature) for name, score in held.items() if score.signature]
     return "\n".join(
         [
             "## Scores\n",
-            "| test set | lines | BLEU | chrF |",
-            "|---|---:|---:|---:|",
+            f"| measured on | examples | {' | '.join(score.label or name for name, score in held.items())} |",
+            f"|---|---:|{'---:|' * len(held)}",
             *rows,
             "",
-            *(f"BLEU by sacreBLEU, signature {code(each)}" for each in signatures),
+            *(f"- {escape(label)}: signature {code(signature)}" for label, signature in signed),
             "",
         ]
     )
 
 
-def _use(folder: str) -> str:
-    folder = "DIR" if re.search(r"[`\x00-\x1f]", folder) else folder  # nothing leaves the fence
+def _cell(score: Score | None) -> str:
+    return "" if score is None else f"{score.value:.{score.digits + 1}f}"
+
+
+def _use(folder: str, use: Sequence[str], python: str) -> str:
+    """How to call it, in a shell and in Python."""
+    folder = "DIR" if "`" in folder or not folder.isprintable() else folder  # nothing leaves the fence
     if PurePath(folder).is_absolute():
         folder = PurePath(folder).name or "DIR"  # as with the files: where it lies is nobody's business
     name = shlex.quote(folder)
-    return (
-        "## Use\n\n"
-        "```\n"
-        f'echo "your text" | regard translate -m {name}\n'
-        f"regard evaluate -m {name} SRC REF\n"
-        "```\n\n"
-        "```python\n"
-        "import regard\n\n"
-        f"regard.load({folder!r}).translate(['your text'])\n"
-        "```\n\n"
-        "Decoding defaults are in `generation.json` and may be edited.\n"
-    )
+    commands = "".join(f"{line.replace('{}', name)}\n" for line in use)
+    parts = [f"```\n{commands}```\n" if use else ""]
+    if python:
+        parts.append(f"```python\nimport regard\n\n{python.replace('{}', repr(folder))}\n```\n")
+    shown = "\n".join(part for part in parts if part)
+    return f"## Use\n\n{shown}" if shown else ""

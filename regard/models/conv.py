@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from regard.attention.cache import KeyValue
 from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
+from regard.attention.site import crossing
 from regard.config import Config
+from regard.data.inputs import Tokens
 from regard.layers.convolution import ConvolutionDecoderLayer, ConvolutionEncoderLayer
 from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
 
@@ -41,16 +43,14 @@ class Convolution(Tied):
 
     def __init__(self, config: Config) -> None:
         shape = config.model
-        super().__init__(
-            config, build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
-        )
+        super().__init__(config, build_positions(config.positions, shape.d_model))
         self.encoder = nn.ModuleList(
             ConvolutionEncoderLayer(shape.d_model, shape.kernel, norm=shape.norm, dropout=shape.dropout)
             for _ in range(shape.encoder_layers)
         )
         self.decoder = nn.ModuleList(
             ConvolutionDecoderLayer(
-                heads_for(config, f"decoder.{i}.cross", "cross"),
+                heads_for(config, crossing(i)),
                 shape.d_model,
                 shape.kernel,
                 norm=shape.norm,
@@ -61,28 +61,28 @@ class Convolution(Tied):
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.draw_weights(config)
 
-    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
-        x = self.embedding(src)
-        real = None if bool(src_mask.all()) else src_mask
+    def encode(self, inputs: Tokens) -> Tensor:
+        """Sources (B, S) -> memory (B, S, D)."""
+        x = self.embedding(inputs.ids)
+        real = None if needed_mask(inputs) is None else inputs.mask
         for layer in self.encoder:
             x = layer(x, real)
         memory: Tensor = self.encoder_norm(x)
         return memory
 
-    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
-        memory = self.encode(src, src_mask)
-        mask = needed_mask(src_mask)
+    def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
+        memory = self.encode(inputs)
+        mask = needed_mask(inputs)
         x = self.embedding(tgt_in)
         for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
-    def start(self, src: Tensor, src_mask: Tensor) -> ConvolutionState:
+    def start(self, inputs: Tokens) -> ConvolutionState:
         """Run the encoder once; its keys and values serve every step."""
-        return ConvolutionState(memory_of(self.decoder, self.encode(src, src_mask)), padding_mask(src_mask))
+        return ConvolutionState(memory_of(self.decoder, self.encode(inputs)), padding_mask(inputs.real))
 
     def step(self, ids: Tensor, state: ConvolutionState) -> tuple[Tensor, ConvolutionState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

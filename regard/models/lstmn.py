@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
+from regard.attention.linear import Linear
 from regard.attention.masks import padding_mask
+from regard.attention.site import Site, crossing, reading, writing
 from regard.config import Config
+from regard.data.inputs import Tokens
 from regard.layers.lstmn import Memory, MemoryLSTM
 from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
@@ -39,29 +42,29 @@ class LSTMN(Tied):
     def __init__(self, config: Config) -> None:
         super().__init__(config)  # a recurrence knows order by itself: no positions
         shape = config.model
-        self.encoder = nn.ModuleList(_layer(config, f"encoder.{i}.self") for i in range(shape.encoder_layers))
-        self.decoder = nn.ModuleList(_layer(config, f"decoder.{i}.self") for i in range(shape.decoder_layers))
+        self.encoder = nn.ModuleList(_layer(config, reading(i)) for i in range(shape.encoder_layers))
+        self.decoder = nn.ModuleList(_layer(config, writing(i)) for i in range(shape.decoder_layers))
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.cross = heads_for(config, f"decoder.{shape.decoder_layers - 1}.cross", "cross")
-        self.join = nn.Linear(2 * shape.d_model, shape.d_model)
+        self.cross = heads_for(config, crossing(shape.decoder_layers - 1))
+        self.join = Linear(2 * shape.d_model, shape.d_model)
         self.draw_weights(config)
 
-    def encode(self, src: Tensor) -> Tensor:
-        """src (B, S) -> memory (B, S, D). Padding stands behind what is real, which never reads it."""
-        x = self.embedding(src)
+    def encode(self, inputs: Tokens) -> Tensor:
+        """Sources (B, S) -> memory (B, S, D). Padding stands behind what is real, which never reads it."""
+        x = self.embedding(inputs.ids)
         for layer in self.encoder:
             x, _ = layer(x)
         memory: Tensor = self.encoder_norm(x)
         return memory
 
-    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
-        state = LSTMNState(self.cross.keys_values(self.encode(src)), needed_mask(src_mask))
+    def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
+        state = LSTMNState(self.cross.keys_values(self.encode(inputs)), needed_mask(inputs))
         return self._write(self.embedding(tgt_in), state)[0]
 
-    def start(self, src: Tensor, src_mask: Tensor) -> LSTMNState:
+    def start(self, inputs: Tokens) -> LSTMNState:
         """Run the encoder once; its keys and values serve every step."""
-        return LSTMNState(self.cross.keys_values(self.encode(src)), padding_mask(src_mask))
+        return LSTMNState(self.cross.keys_values(self.encode(inputs)), padding_mask(inputs.real))
 
     def step(self, ids: Tensor, state: LSTMNState) -> tuple[Tensor, LSTMNState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
@@ -80,12 +83,12 @@ class LSTMN(Tied):
         return hidden, replace(state, past=tuple(after))
 
 
-def _layer(config: Config, name: str) -> MemoryLSTM:
+def _layer(config: Config, site: Site) -> MemoryLSTM:
     shape = config.model
     return MemoryLSTM(
         shape.d_model,
         shape.n_heads,
-        name=name,
+        site=site,
         score=config.attention.score,
         norm=shape.norm,
         dropout=shape.dropout,

@@ -8,6 +8,8 @@ from typing import Protocol, Self, TypeVar
 
 from torch import Tensor
 
+from regard.data.inputs import Inputs
+
 
 class State(Protocol):
     """Where a batch of decodings stands; a value with one row a hypothesis."""
@@ -18,18 +20,19 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+In_contra = TypeVar("In_contra", bound=Inputs, contravariant=True)
 
 
-class Seq2Seq(Protocol[S]):
-    """A model that reads a source and writes a target token by token."""
+class Stepper(Protocol[In_contra, S]):
+    """A model that reads its inputs and writes token by token."""
 
     @property
     def max_length(self) -> int | None:
         """The longest sequence that it has positions for, on either side; None: any."""
         ...
 
-    def start(self, src: Tensor, src_mask: Tensor) -> S:
-        """Read the sources (B, S), real where src_mask (B, S) is True."""
+    def start(self, inputs: In_contra) -> S:
+        """Read the inputs of every row: a source, or the beginning of what is to be written on."""
         ...
 
     def step(self, ids: Tensor, state: S) -> tuple[Tensor, S]:

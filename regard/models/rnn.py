@@ -17,8 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
+from regard.attention.linear import Linear
 from regard.attention.masks import padding_mask
+from regard.attention.site import crossing
 from regard.config import Config
+from regard.data.inputs import Tokens
 from regard.layers.recurrent import BothWays, Forwards, LSTMState, turned_round
 from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask
 
@@ -54,43 +57,43 @@ class RNN(Tied):
             Forwards(d_model, norm=shape.norm, dropout=shape.dropout) for _ in range(shape.decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
-        self.bridge = nn.Linear(2 * d_model, 2 * shape.decoder_layers * d_model)
+        self.bridge = Linear(2 * d_model, 2 * shape.decoder_layers * d_model)
         # A state holds the word just read; with tied embeddings it would ask for it again, but for W.
         attends = shape.kind == "rnn-attention"
-        self.cross = heads_for(config, f"decoder.{last}.cross", "cross") if attends else None
-        self.join = nn.Linear((1 + attends) * d_model, d_model)
+        self.cross = heads_for(config, crossing(last)) if attends else None
+        self.join = Linear((1 + attends) * d_model, d_model)
         self.draw_weights(config)
 
-    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
-        x, order = self.embedding(src), turned_round(src_mask)
+    def encode(self, inputs: Tokens) -> Tensor:
+        """Sources (B, S) -> memory (B, S, D)."""
+        x, order = self.embedding(inputs.ids), turned_round(inputs.real)
         for layer in self.encoder:
             x = layer(x, order)
         memory: Tensor = self.encoder_norm(x)
         return memory
 
-    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
-        state = self._begin(src, src_mask, needed_mask(src_mask))
+    def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
+        state = self._begin(inputs, needed_mask(inputs))
         return self._write(self.embedding(tgt_in), state)[0]
 
-    def start(self, src: Tensor, src_mask: Tensor) -> RNNState:
+    def start(self, inputs: Tokens) -> RNNState:
         """Run the encoder once; what it found serves every step."""
-        return self._begin(src, src_mask, padding_mask(src_mask))
+        return self._begin(inputs, padding_mask(inputs.real))
 
     def step(self, ids: Tensor, state: RNNState) -> tuple[Tensor, RNNState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""
         hidden, state = self._write(self.embedding(ids[:, None]), state)
         return self.project(hidden[:, 0]).float(), state
 
-    def _begin(self, src: Tensor, src_mask: Tensor, mask: Tensor | None) -> RNNState:
+    def _begin(self, inputs: Tokens, mask: Tensor | None) -> RNNState:
         """The state before the first word: h = tanh(W e), c = W' e.
 
         e is the memory at both ends of the sentence: one direction has read all of it at its last place, the
         other at its first.
         """
-        memory = self.encode(src, src_mask)
-        rows, last = torch.arange(len(src), device=src.device), src_mask.sum(1) - 1
+        memory = self.encode(inputs)
+        rows, last = torch.arange(len(inputs), device=inputs.device), inputs.real.sum(1) - 1
         ends = torch.cat([memory[:, 0], memory[rows, last]], -1)  # (B, 2D)
         first, second = self.bridge(ends).chunk(2, -1)  # (B, N · D) each
         n = len(self.decoder)

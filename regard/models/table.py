@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.data.inputs import Tokens
+
 
 @dataclass(frozen=True)
 class TableState:
@@ -27,7 +29,7 @@ class TableModel:
 
     >>> chain = torch.log(torch.tensor([[0.1, 0.9], [0.5, 0.5]]))
     >>> model = TableModel(chain)
-    >>> start = model.start(torch.ones(1, 3).long(), torch.ones(1, 3) > 0)
+    >>> start = model.start(Tokens(torch.ones(1, 3).long()))
     >>> logits, state = model.step(torch.tensor([0]), start)
     >>> logits.exp()
     tensor([[0.1000, 0.9000]])
@@ -37,9 +39,9 @@ class TableModel:
         """chain (V, V) and echo (V, V) hold logits of the next token, in rows."""
         self.chain, self.echo, self.max_length = chain, echo, max_length
 
-    def start(self, src: Tensor, src_mask: Tensor) -> TableState:
+    def start(self, inputs: Tokens) -> TableState:
         """Remember the sources; padding is id 0 after the end, so the mask says nothing new."""
-        return TableState(src.masked_fill(~src_mask, 0), 0)
+        return TableState(inputs.ids.masked_fill(~inputs.real, 0), 0)
 
     def step(self, ids: Tensor, state: TableState) -> tuple[Tensor, TableState]:
         """Logits (B, V) after the newest ids (B,)."""

@@ -6,6 +6,7 @@ and `step` once a token; both run the same layers.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +16,10 @@ from regard.attention.cache import KeyValue
 from regard.attention.kernel import tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
+from regard.attention.site import crossing, reading, writing
+from regard.attention.structural import Trees
 from regard.config import Config
+from regard.data.inputs import Tokens
 from regard.layers import DecoderLayer, Embedding, EncoderLayer
 from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
 
@@ -45,15 +49,17 @@ class TransformerState:
 class Transformer(Tied):
     """Source ids in, hidden states of the target out; `project` gives logits."""
 
+    matrices: ClassVar = {"own_output": 0}  # a vector a token
+
     def __init__(self, config: Config) -> None:
         shape = config.model
-        positions = build_positions(config.positions.kind, shape.d_model, config.positions.max_length)
+        positions = build_positions(config.positions, shape.d_model)
         super().__init__(config, positions)
         self._untie(config, positions)
-        self.source_positions = build_source(config.positions.kind, shape.d_model)
+        self.source_positions = build_source(config.positions, shape.d_model)
         self.encoder = nn.ModuleList(
             EncoderLayer(
-                heads_for(config, f"encoder.{i}.self", "encoder"),
+                heads_for(config, reading(i)),
                 shape.d_model,
                 shape.d_ff,
                 norm=shape.norm,
@@ -65,8 +71,8 @@ class Transformer(Tied):
         self._join_layers(config)
         self.decoder = nn.ModuleList(
             DecoderLayer(
-                heads_for(config, f"decoder.{i}.self", "decoder"),
-                heads_for(config, f"decoder.{i}.cross", "cross"),
+                heads_for(config, writing(i)),
+                heads_for(config, crossing(i)),
                 shape.d_model,
                 shape.decoder_d_ff or shape.d_ff,
                 norm=shape.norm,
@@ -120,29 +126,30 @@ class Transformer(Tied):
         """hidden (..., D) -> logits (..., V)."""
         return F.linear(hidden, self.output_weight, self.output_bias)
 
-    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
-        """src (B, S), src_mask (B, S) True where real -> memory (B, S, D)."""
-        x = self.source_positions.embed(self.embedding(src))
-        mask = needed_mask(src_mask)
+    def encode(self, inputs: Tokens) -> Tensor:
+        """Sources (B, S) -> memory (B, S, D)."""
+        places = None if inputs.heads is None else Trees.of(inputs.heads)
+        x = self.source_positions.embed(self.embedding(inputs.ids), places=places)
+        mask = needed_mask(inputs)
         for layer in self.encoder:
-            x = layer(x, mask)
+            x = layer(x, mask, places)
         memory: Tensor = self.encoder_norm(x)
         return memory
 
-    def forward(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T)."""
-        memory = self.encode(src, src_mask)
-        mask = needed_mask(src_mask)
+    def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
+        memory = self.encode(inputs)
+        mask = needed_mask(inputs)
         x = self.target_embedding(tgt_in)
         for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
-    def start(self, src: Tensor, src_mask: Tensor) -> TransformerState:
+    def start(self, inputs: Tokens) -> TransformerState:
         """Run the encoder once; its keys and values serve every step."""
-        memory = self.encode(src, src_mask)
-        return TransformerState(memory_of(self.decoder, memory), padding_mask(src_mask), ())
+        memory = self.encode(inputs)
+        return TransformerState(memory_of(self.decoder, memory), padding_mask(inputs.real), ())
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

@@ -15,8 +15,12 @@ from regard.training.state import State
 
 DEFAULT_MINUTES = 45.0  # the budget of a run that names no bound
 VALIDATIONS = 20  # in a run, where valid_every does not say
-VALIDATING_SHARE = 0.03  # of the time, at most, in a run bounded by minutes
+# In a run bounded by minutes, of the time from the first step on, at most. Together a tenth.
+VALIDATING_SHARE = 0.05  # at every moment, for all validations up to then
+LAST_SHARE = 0.05  # for the last one
+WORTHWHILE = VALIDATING_SHARE / 4  # a cut validation waits for so much of it: four in a run at least
 SAVES = 10  # at least, in a run bounded by minutes
+SAVING = 3.0  # seconds kept for scoring and saving
 LAST_COSTS = 4  # times what the others do: it takes more sentences
 CLOSING_SHARE = 0.1  # of the minutes, at most, kept for the last validation and for saving
 
@@ -40,14 +44,36 @@ class Budget:
 
     def closing(self, state: State) -> float:
         """Seconds to keep for what comes after the last step: a validation, scoring and saving."""
-        each = state.validating / max(1, state.validations)
-        return min(CLOSING_SHARE * self.seconds, 3.0 + LAST_COSTS * each)
+        last = self._of_training(LAST_SHARE, state)
+        if state.valid_cost:
+            last = min(last, LAST_COSTS * state.valid_cost)
+        return min(CLOSING_SHARE * self.seconds, SAVING + last)
 
-    def may_be_thorough(self, state: State) -> bool:
-        """Whether the minutes leave room for the last validation to take more sentences."""
-        each = state.validating / max(1, state.validations)
-        known = state.validations > 0 and state.seconds + LAST_COSTS * each <= self.seconds
-        return not self.seconds or known
+    def allowance(self, state: State, *, last: bool = False) -> float:
+        """Seconds that a validation may take now; without minutes any number.
+
+        The last one takes what is left of the minutes, and half of its share where nothing is.
+        """
+        if not self.seconds:
+            return math.inf
+        if last:
+            share = self._of_training(LAST_SHARE, state)
+            return max(share / 2, min(share, self.seconds - state.seconds))
+        return VALIDATING_SHARE * (state.seconds - state.began) - state.validating
+
+    def _of_training(self, share: float, state: State) -> float:
+        """A share of the seconds from the first step on."""
+        return share * max(0.0, self.seconds - state.began)
+
+    def may_validate(self, state: State) -> bool:
+        """Whether there is time for a complete validation, or for one that is cut and still worth it.
+
+        What the first one costs is not known; it takes what it is allowed.
+        """
+        if not self.seconds:
+            return True
+        worthwhile = min(state.valid_cost, self._of_training(WORTHWHILE, state))
+        return self.allowance(state) >= worthwhile
 
     def progress(self, state: State, batches: int, *, ahead: float = 0.0) -> float:
         """The share of the run that is done, 0 to 1, with `ahead` steps more than are done.
@@ -84,10 +110,6 @@ class Budget:
         """How many validations of evenly spread ones should have been by now."""
         # A hair more than the exact share, so that 0.15 * 20 is 3 and not 2.
         return math.floor(self.progress(state, batches) * VALIDATIONS + 1e-9)
-
-    def may_validate(self, state: State) -> bool:
-        """Whether validating has kept to its share of the time; without minutes it always has."""
-        return not self.seconds or state.validating <= VALIDATING_SHARE * (state.seconds - state.began)
 
     def save_every(self, train: TrainConfig) -> float:
         """Seconds between checkpoints; more often than asked for where the whole run is short."""

@@ -1,47 +1,38 @@
 """What the loop eats: batch number `position` of `epoch`, a pure function of the two.
 
-A feed is a store, the rows of it that are trained on, and a sampler over their lengths. Where no
-validation files are given, a small part of the pairs is held out here, chosen by their content.
+A feed is some rows of a store, a sampler over their lengths, and what makes a batch of the rows it picks.
 """
 
-import zlib
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.config import TrainConfig
-from regard.data.batch import Batch, collate
 from regard.data.sampler import Batches, Sampler
-from regard.data.store import Store
-from regard.text.tokenizer import OUR_SPECIALS, Specials
 
 Rows = npt.NDArray[np.int64]
-
-HELD_OUT = 1000  # pairs at most
-HELD_OUT_SHARE = 50  # one in so many at most
+B = TypeVar("B")
 
 
-class Feed:
-    """Batches of some rows of a store, in the order of the sampler."""
+class StoreFeed(Generic[B]):
+    """Batches of some rows, in the order of the sampler."""
 
     def __init__(
         self,
-        store: Store,
         rows: Rows,
+        lengths: Sequence[npt.NDArray[np.integer]],
         train: TrainConfig,
+        collate: Callable[[Rows], B],
         *,
-        specials: Specials = OUR_SPECIALS,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self.store, self.rows, self.specials = store, rows, specials
+        """`lengths`: how long each row is, on each side it has, (N,) each; they bound a batch together."""
+        self.rows, self.collate = rows, collate
         self.sampler = Sampler(
-            store.src_lengths[rows],
-            store.tgt_lengths[rows],
-            batch_tokens=train.batch_tokens,
-            seed=train.seed,
-            rank=rank,
-            world=world,
+            *lengths, batch_tokens=train.batch_tokens, seed=train.seed, rank=rank, world=world
         )
         self._epoch, self._batches = 0, self.sampler.batches(0)
 
@@ -55,30 +46,13 @@ class Feed:
         """How many batches `epoch` has."""
         return len(self._of(epoch))
 
-    def shapes(self, epoch: int = 0) -> tuple[Rows, ...]:
-        """Rows, longest source and longest target of each batch of an epoch; the order means nothing."""
-        return self.sampler.shapes(epoch)
-
-    def batch(self, epoch: int, position: int) -> Batch:
+    def batch(self, epoch: int, position: int) -> B:
         """One batch."""
-        rows = self.rows[self._of(epoch)[position]]
-        pad, begin, end, _ = self.specials
-        return collate(self.store, rows, pad_id=pad, begin_id=begin, end_id=end)
+        return self.collate(self.rows[self._of(epoch)[position]])
 
-
-def hold_out(store: Store) -> tuple[Rows, Rows]:
-    """Rows to train on, and rows to validate on.
-
-    The choice follows a hash of the source, so that every copy of a held-out sentence leaves training
-    and the same sentence is held out wherever it stands. Too few sentences to spare: none is.
-    """
-    hashes = np.fromiter(
-        (zlib.crc32(store.src.sentence(i).tobytes()) for i in range(len(store))), np.uint32, len(store)
-    )
-    distinct, first = np.unique(hashes, return_index=True)
-    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
-    held = np.isin(hashes, distinct[:count])
-    return np.flatnonzero(~held), np.sort(first[:count]).astype(np.int64)
+    def shapes(self, epoch: int = 0) -> tuple[Rows, ...]:
+        """Rows, and the longest length on each side, of each batch of an epoch; the order means nothing."""
+        return self.sampler.shapes(epoch)
 
 
 def spread(rows: Rows, count: int) -> Rows:

@@ -1,63 +1,59 @@
-"""How long it will take, before it starts: a few batches are rehearsed and timed, and leave no trace.
+"""How long it will take, before it starts: what was rehearsed (`choice.py`) times what the bounds leave."""
 
-Gradients are dropped, the optimiser moves a copy, and the random state is put back, so that a
-rehearsed run is bit for bit the run without.
-"""
+import math
+from dataclasses import dataclass
 
-import copy
-
-from regard.training.loop import add_gradients
-from regard.training.optimizer import build_optimizers
-from regard.training.progress import duration
+from regard.process.progress import duration
+from regard.training.budget import LAST_SHARE, VALIDATING_SHARE
 from regard.training.state import State
-from regard.training.trainer import Clock, Trainer, random_state, set_random_state
-
-REHEARSED = 3  # batches timed, after one that warms the machine up
+from regard.training.trainer import Trainer
 
 
-def seconds_per_batch(trainer: Trainer, state: State) -> float:
-    """The mean time of a forward and backward pass over the batches that come next."""
-    random = random_state(trainer.device)
-    count = trainer.feed.count(state.epoch)
-    clock = Clock()
-    for number in range(1 + REHEARSED):
-        if number == 1:
-            clock = Clock()
-        batch = trainer.feed.batch(state.epoch, (state.position + number) % count).to(trainer.device)
-        add_gradients(trainer, [batch], batch.tokens)
-    seconds = clock() / REHEARSED + _seconds_per_step(trainer) / trainer.config.accumulate
-    trainer.model.zero_grad(set_to_none=True)
-    set_random_state(random, trainer.device)
-    return seconds
+@dataclass(frozen=True)
+class Forecast:
+    """What is ahead: batches of `each` seconds, as many as the first bound to be reached leaves."""
+
+    each: float
+    batches: int
+    per_epoch: int
+    accumulate: int
+    bound: str  # minutes, steps or epochs
+
+    @property
+    def steps(self) -> int:
+        return self.batches // self.accumulate
+
+    def line(self) -> str:
+        """Time, steps and epochs, for people."""
+        time, epochs = duration(self.batches * self.each), self.batches / self.per_epoch
+        return f"about {time}: {self.steps:,} steps, {epochs:.1f} epochs"
+
+    def advice(self, needed: int) -> str | None:
+        """What to do where that is less than a new model needs to learn anything; None where it is not."""
+        if self.steps >= needed:
+            return None
+        few = f"{self.steps:,} step{'' if self.steps == 1 else 's'} will hardly teach it anything"
+        minutes = math.ceil(needed * self.accumulate * self.each / (1 - VALIDATING_SHARE - LAST_SHARE) / 60)
+        epochs = math.ceil(needed * self.accumulate / self.per_epoch)
+        ways = {
+            "minutes": f"--minutes {minutes} or more, a smaller --preset or a less busy machine gives them",
+            "steps": f"set train.max_steps to {needed} or more",
+            "epochs": f"set train.max_epochs to {epochs} or more",
+        }
+        return f"{few}, results begin at about {needed}: {ways[self.bound]}"
 
 
-def _seconds_per_step(trainer: Trainer) -> float:
-    """The time of the optimisers' second step, the first being slower, on a copy of the model."""
-    twin = copy.deepcopy(trainer.model)
-    for weight, own in zip(twin.parameters(), trainer.model.parameters(), strict=True):
-        weight.grad = None if own.grad is None else own.grad.clone()
-    clock = Clock()
-    optimizers = build_optimizers(twin, trainer.config)
-    for _ in range(2):
-        clock = Clock()
-        for optimizer in optimizers:
-            optimizer.step()
-    return clock()
-
-
-def forecast(trainer: Trainer, state: State) -> str:
-    """What is ahead, in a line: time, steps, epochs."""
-    each = seconds_per_batch(trainer, state)
+def forecast(trainer: Trainer, state: State, each: float) -> Forecast:
+    """What is ahead of a run that stands where `state` says, and whose batches take `each` seconds."""
     budget, accumulate = trainer.budget, trainer.config.accumulate
     per_epoch = trainer.feed.count(state.epoch)
-    done = state.epoch * per_epoch + state.position
-    batches = []
+    batches = {}
     if budget.steps:
-        batches.append((budget.steps - state.step) * accumulate)
+        batches["steps"] = (budget.steps - state.step) * accumulate
     if budget.epochs:
-        batches.append(budget.epochs * per_epoch - done)
+        batches["epochs"] = budget.epochs * per_epoch - (state.epoch * per_epoch + state.position)
     if budget.seconds:
-        batches.append(int(max(0.0, budget.seconds - budget.closing(state) - trainer.clock()) / each))
-    ahead = max(0, min(batches))
-    steps = ahead // accumulate
-    return f"about {duration(ahead * each)}: {steps:,} steps, {ahead / per_epoch:.1f} epochs"
+        left = (budget.seconds - budget.closing(state) - trainer.clock()) * (1 - VALIDATING_SHARE)
+        batches["minutes"] = int(left / each)
+    bound = min(batches, key=lambda name: batches[name])
+    return Forecast(each, max(0, batches[bound]), per_epoch, accumulate, bound)

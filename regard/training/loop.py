@@ -6,22 +6,20 @@ tensors, so a run that is bounded by steps or epochs and killed anywhere ends bi
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from regard.data.batch import Batch
-from regard.errors import DivergedError
+from regard.errors import DivergedError, UsageError
+from regard.process.device import autocast
+from regard.process.stopping import Stopped, listen
 from regard.training.averaging import holding
 from regard.training.checkpoint import save, saved_steps
-from regard.training.device import autocast
-from regard.training.loss import sequence_loss
 from regard.training.metrics import Metrics
+from regard.training.objective import Batch, Limit, Loss, Measurement
 from regard.training.state import State, Window
-from regard.training.stopping import Stopped, listen
 from regard.training.trainer import Trainer, pack
-from regard.training.validation import BLEU_PAIRS, LOSS_PAIRS
 
 SKIPS_ALLOWED = 5  # steps in a row that were not finite; then the run is lost
 
@@ -48,13 +46,13 @@ def take_step(trainer: Trainer, state: State) -> None:
     start = trainer.clock()
     lr = trainer.budget.learning_rate(trainer.config, state, trainer.feed.count(state.epoch))
     batches = next_batches(trainer, state)
-    tokens = sum(batch.tokens for batch in batches)
-    loss = add_gradients(trainer, batches, tokens)
+    targets = sum(batch.targets for batch in batches)
+    losses = learn(trainer, batches, targets, lr)
     state.step += 1
-    if apply_gradients(trainer, loss, lr):
-        state.tokens += tokens
-        state.window.loss += loss
-        state.window.tokens += tokens
+    if losses is not None:
+        state.tokens += targets
+        state.window.add(losses)
+        state.window.tokens += targets
         state.skipped_in_a_row = 0
         trainer.average.update(state.step, trainer.budget.progress(state, trainer.feed.count(state.epoch)))
     else:
@@ -78,77 +76,122 @@ def next_batches(trainer: Trainer, state: State) -> list[Batch]:
     return batches
 
 
-def add_gradients(trainer: Trainer, batches: Sequence[Batch], tokens: int) -> float:
-    """Gradients of the loss per token over all batches; the summed loss."""
+def learn(
+    trainer: Trainer, batches: Sequence[Batch], targets: int, lr: float | None
+) -> dict[str, float] | None:
+    """Every loss of the batches, and the move of its group after it; the summed losses by group.
+
+    None, where a loss or its gradients are not finite: that group is not moved. Without a rate nothing is,
+    and the gradients stay.
+    """
+    streams = [trainer.objective.losses(trainer.model, batch) for batch in batches]
+    found: dict[str, float] = {}
+    finite = True
+    while (loss := add_gradients(trainer, streams, targets)) is not None:
+        group, total = loss
+        found[group] = found.get(group, 0.0) + total
+        if lr is not None:
+            finite = apply_gradients(trainer, group, total, lr) and finite
+    return found if finite else None
+
+
+def add_gradients(
+    trainer: Trainer, streams: Sequence[Iterator[Loss]], targets: int
+) -> tuple[str, float] | None:
+    """Gradients of the next loss of every batch, per target; its group and sum. None where there is none."""
     total = torch.zeros((), device=trainer.device)
-    for batch in batches:
+    group = ""
+    for stream in streams:
         with autocast(trainer.device, trainer.config.precision):
-            loss = sequence_loss(trainer.model, batch, label_smoothing=trainer.config.label_smoothing)  # type: ignore[arg-type]
-        (loss / tokens).backward()  # type: ignore[no-untyped-call]
-        total += loss.detach()
-    return float(total)
+            loss = next(stream, None)
+        if loss is None:
+            continue
+        group = _group_of(trainer, loss, group)
+        (loss.total / targets).backward()  # type: ignore[no-untyped-call]
+        total += loss.total.detach()
+    return (group, float(total)) if group else None
 
 
-def apply_gradients(trainer: Trainer, loss: float, lr: float) -> bool:
+def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
+    """The group that a loss moves; refuses what is no loss, and batches that are not in step."""
+    if not isinstance(loss, Loss):
+        raise UsageError(f"the objective gave a {type(loss).__name__}, not a Loss")
+    if loss.group not in trainer.groups or before not in ("", loss.group):
+        raise UsageError(
+            f"the objective gave a loss of {loss.group} where its groups are {', '.join(trainer.groups)}; "
+            "every batch must give the same ones in the same order"
+        )
+    return loss.group
+
+
+def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> bool:
     """Clip and move; False, and nothing moved, where the loss or the gradients are not finite."""
-    gradients: list[Tensor] = [weight.grad for weight in trainer.weights if weight.grad is not None]
+    weights = trainer.groups[group].weights
+    gradients: list[Tensor] = [weight.grad for weight in weights if weight.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     finite = math.isfinite(loss) and bool(norm.isfinite())
     if finite:
         if trainer.config.clip:
-            torch.nn.utils.clip_grads_with_norm_(trainer.weights, trainer.config.clip, norm)
-        for optimizer in trainer.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = lr
-            optimizer.step()
+            torch.nn.utils.clip_grads_with_norm_(weights, trainer.config.clip, norm)
+        for optimizer in trainer.movers[group]:
+            for part in optimizer.param_groups:
+                part["lr"] = lr * trainer.groups[group].lr
+            with autocast(trainer.device, trainer.config.precision):  # for Muon's products
+                optimizer.step()
     trainer.model.zero_grad(set_to_none=True)
     return finite
 
 
 def validate(trainer: Trainer, state: State) -> bool:
     """Measure if it is time to, and at the end; may end the run by patience. Whether it measured."""
-    if trainer.validation is None:
+    if trainer.evaluator is None:
         return False
     before = state.validations
     tick = trainer.budget.tick(state, trainer.feed.count(state.epoch))
-    if every := trainer.config.valid_every:
-        due = state.step % every == 0
-    else:
-        due = tick > state.ticks and trainer.budget.may_validate(state)
+    every = trainer.config.valid_every
+    due = state.step % every == 0 if every else tick > state.ticks
     state.ticks = tick
     patience = trainer.config.patience
-    if (due and not state.ended) or (state.ended and patience):
-        _measure(trainer, state, trainer.average.mean(), BLEU_PAIRS)
-        _judge(trainer, state)
+    if (due and not state.ended and trainer.budget.may_validate(state)) or (state.ended and patience):
+        found = _measure(trainer, state, trainer.average.mean(), last=False)
+        _judge(trainer, state, found)
     if state.ended:
-        pairs = LOSS_PAIRS if trainer.budget.may_be_thorough(state) else BLEU_PAIRS
-        _measure(trainer, state, trainer.final_weights(), pairs)
+        _measure(trainer, state, trainer.final_weights(), last=True)
     return state.validations > before
 
 
-def _measure(trainer: Trainer, state: State, weights: Sequence[Tensor], pairs: int) -> None:
-    """Loss and BLEU with `weights` into the state; left alone where they are not finite."""
-    assert trainer.validation is not None
+def _measure(trainer: Trainer, state: State, weights: Sequence[Tensor], *, last: bool) -> Measurement:
+    """The scores with `weights` into the state; left alone where the one that decides is not finite."""
+    assert trainer.evaluator is not None
     start = trainer.clock()
+    limit = Limit(start + trainer.budget.allowance(state, last=last), trainer.clock)
     with holding(trainer.weights, weights):
-        score = trainer.validation.measure(trainer.model, trainer.device, trainer.config, pairs=pairs)
+        found = trainer.evaluator.measure(
+            trainer.model, trainer.device, trainer.config, limit=limit, last=last
+        )
+    if not isinstance(found, Measurement) or not found.scores:
+        raise UsageError(f"the evaluator gave a {type(found).__name__}, not a Measurement with scores")
     state.seconds = trainer.clock()
     state.validating += state.seconds - start
-    if math.isfinite(score.loss):
+    if found.judge.finite:
         state.validations += 1
-        state.valid_loss, state.valid_bleu, state.valid_pairs = score.loss, score.bleu, score.sentences
-        state.valid_chrf, state.signature = score.chrf, score.signature
+        state.scores = {name: score for name, score in found.scores.items() if score.finite}
+        state.valid_cost = min(found.seconds, trainer.budget.seconds or found.seconds)
     elif state.ended:
         raise _diverged(trainer, state)
+    return found
 
 
-def _judge(trainer: Trainer, state: State) -> None:
-    """Count validations without a better loss; remember the best, end where patience ends."""
-    if state.valid_loss is None:
+def _judge(trainer: Trainer, state: State, found: Measurement) -> None:
+    """Count validations that are no better; remember the best, end where patience ends.
+
+    One that there was no time to complete is not judged: its score is that of other examples.
+    """
+    if not (found.judge.finite and found.complete):
         return
     patience = trainer.config.patience
-    if state.best_loss is None or state.valid_loss < state.best_loss:
-        state.best_loss, state.best_step, state.stale = state.valid_loss, state.step, 0
+    if found.judge.beats(state.best):
+        state.best, state.best_step, state.stale = found.judge.value, state.step, 0
         if patience:
             trainer.best.keep(trainer.average.mean())
         return
@@ -163,7 +206,8 @@ def report(trainer: Trainer, state: State, metrics: Metrics, *, measured: bool) 
     batches = trainer.feed.count(state.epoch)
     if measured or state.ended or state.step % trainer.config.log_every == 0:
         window, state.window = state.window, Window()
-        loss = window.loss / window.tokens if window.tokens else None
+        losses = window.losses()
+        loss = sum(losses.values()) if losses else None
         speed = window.tokens / window.seconds if window.seconds else None
         record = {
             "step": state.step,
@@ -174,15 +218,31 @@ def report(trainer: Trainer, state: State, metrics: Metrics, *, measured: bool) 
             "loss": loss,
             "lr": trainer.optimizers[0].param_groups[0]["lr"],
             "skipped": state.skipped or None,
+            "bits": 16 if trainer.config.precision == "bf16" else 32,
+            "threads": torch.get_num_threads(),
         }
-        metrics.write(
-            record | ({"valid_loss": state.valid_loss, "valid_bleu": state.valid_bleu} if measured else {})
-        )
+        if len(losses) > 1:
+            record |= {f"loss_{group}": each for group, each in losses.items()}
+        if measured:
+            record |= {f"valid_{name}": score.value for name, score in state.scores.items()}
+        metrics.write(record)
     trainer.reporter.stepped(state, trainer.budget.progress(state, batches), loss, speed)
     if measured:
-        trainer.reporter.said(
-            f"step {state.step}: validation loss {state.valid_loss:.3f}, BLEU {state.valid_bleu:.1f}"
-        )
+        trainer.reporter.said(f"step {state.step}: {measured_line(state)}")
+
+
+def measured_line(state: State) -> str:
+    """What validation has found, for people.
+
+    >>> from regard.measure.score import Score
+    >>> measured_line(State(scores={"loss": Score(1.5), "wer": Score(0.31, label="WER", count=200)}))
+    'validation loss 1.500, WER 0.310 (200)'
+    """
+    words = [
+        score.words(name) + (f" ({score.count:,})" if score.count else "")
+        for name, score in state.scores.items()
+    ]
+    return f"validation {', '.join(words)}"
 
 
 def save_checkpoint(trainer: Trainer, state: State) -> bool:

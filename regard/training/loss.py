@@ -6,29 +6,55 @@ The output layer and the softmax are taken in slices that stay in the cache, and
 are made at once, so the (tokens, V) matrix never exists as a whole. `readable_loss` is the twin.
 """
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention.structural import trees
 from regard.data.batch import Batch
+from regard.data.inputs import Tokens
+from regard.fused import cross_entropy as fused
+from regard.training.objective import Loss, Objective
 
 SLICE = 4 * 2**20  # logits in one slice: 16 MB of fp32
 
 
-class Scored(Protocol):
-    """What the loss asks of a model."""
+class Projected(Protocol):
+    """A model whose hidden states become logits by one matrix, and a bias if it has an `output_bias`."""
 
-    output_weight: Tensor
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix (V, D)."""
+        ...
 
-    def __call__(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor) -> Tensor: ...
+
+class Scored(Projected, Protocol):
+    """What the loss of pairs asks of a model."""
+
+    def __call__(self, inputs: Tokens, tgt_in: Tensor) -> Tensor: ...
 
 
 def readable_loss(hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """The loss as torch has it: hidden (N, D), weight (V, D), targets (N,) -> a sum."""
     return F.cross_entropy(F.linear(hidden, weight), targets, label_smoothing=smoothing, reduction="sum")
+
+
+def _loss_and_gradient(
+    logits: Tensor, targets: Tensor, smoothing: float, *, gradient: bool
+) -> tuple[Tensor, Tensor]:
+    """The summed loss of logits (N, V), and its gradient (N, V) in their type, perhaps in their place."""
+    if fused.fits(logits, targets):
+        return fused.cross_entropy(logits, targets, smoothing, gradient=gradient).sum(), logits
+    goal = targets[:, None]
+    logp = F.log_softmax(logits.float(), -1)
+    loss = -(1 - smoothing) * logp.gather(1, goal).sum() - smoothing * logp.mean(1).sum()
+    if not gradient:
+        return loss, logits
+    grad = logp.exp_().sub_(smoothing / logits.shape[1])
+    grad.scatter_add_(1, goal, grad.new_full(goal.shape, smoothing - 1))
+    return loss, grad.to(logits.dtype)
 
 
 class _SlicedLoss(torch.autograd.Function):
@@ -44,13 +70,10 @@ class _SlicedLoss(torch.autograd.Function):
         total = hidden.new_zeros((), dtype=torch.float32)
         rows = max(1, SLICE // weight.shape[0])
         for start in range(0, hidden.shape[0], rows):
-            part, goal = hidden[start : start + rows].to(kind), targets[start : start + rows, None]
-            logp = F.log_softmax((part @ matrix.t()).float(), -1)  # (rows, V)
-            total -= (1 - smoothing) * logp.gather(1, goal).sum() + smoothing * logp.mean(1).sum()
+            part, goals = hidden[start : start + rows].to(kind), targets[start : start + rows]
+            loss, grad = _loss_and_gradient(part @ matrix.t(), goals, smoothing, gradient=wanted)
+            total += loss
             if wanted:
-                grad = logp.exp_().sub_(smoothing / weight.shape[0])
-                grad.scatter_add_(1, goal, grad.new_full(goal.shape, smoothing - 1))
-                grad = grad.to(kind)
                 grad_hidden[start : start + rows] = grad @ matrix
                 grad_weight += grad.t() @ part
         if wanted:
@@ -63,20 +86,40 @@ class _SlicedLoss(torch.autograd.Function):
         return grad_hidden.mul_(grads[0]), grad_weight.mul_(grads[0]), None, None
 
 
-def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Tensor:
-    """The loss summed over the batch's real target tokens; divide by `batch.tokens` for the mean."""
-    with trees(batch.heads):
-        hidden = model(batch.src, batch.src_mask, batch.tgt_in)  # (B, T, D)
-    real = batch.tgt_mask.flatten().nonzero().squeeze(1)
+def token_loss(
+    model: Projected, hidden: Tensor, targets: Tensor, mask: Tensor, *, label_smoothing: float
+) -> Tensor:
+    """The loss of targets (B, T) at hidden (B, T, D), summed over the places where mask (B, T) is True.
+
+    The output layer is computed nowhere else.
+    """
+    real = mask.flatten().nonzero().squeeze(1)
     rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
-    targets = batch.tgt_out.flatten().index_select(0, real)  # (N,)
+    goals = targets.flatten().index_select(0, real)  # (N,)
     # A Function is told that a parameter wants gradients even where none are recorded.
     weight, bias = model.output_weight, getattr(model, "output_bias", None)
     if bias is not None:  # h W' + b = [h, 1] [W, b]'
         rows, weight = F.pad(rows, (0, 1), value=1.0), torch.cat([weight, bias[:, None]], 1)
     weight = weight if torch.is_grad_enabled() else weight.detach()
-    loss: Tensor = _SlicedLoss.apply(rows, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SlicedLoss.apply(rows, weight, goals, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 
-__all__ = ["readable_loss", "sequence_loss"]
+def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Tensor:
+    """The loss summed over the batch's real target tokens; divide by `batch.targets` for the mean."""
+    hidden = model(batch.inputs, batch.tgt_in)  # (B, T, D)
+    return token_loss(model, hidden, batch.tgt_out, batch.tgt_mask, label_smoothing=label_smoothing)
+
+
+class Forced(Objective):
+    """Teacher forcing: each token of a target after those before it and the source."""
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    def losses(self, model: Scored, batch: Batch) -> Iterator[Loss]:
+        """One loss."""
+        yield Loss(sequence_loss(model, batch, label_smoothing=self.label_smoothing))
+
+
+__all__ = ["Forced", "readable_loss", "sequence_loss", "token_loss"]

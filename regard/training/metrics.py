@@ -5,27 +5,33 @@ step is told once.
 """
 
 import json
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from regard.atomic import write_text
 from regard.errors import StorageError, UsageError
+from regard.foreign import loads
 
 METRICS = "metrics.jsonl"
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The whole lines of a metrics file; a line that was cut off by a crash is left out."""
+    """The whole lines of a metrics file; one that a crash cut off, or that nobody of ours wrote, is not.
+
+    A line of ours holds numbers under names, the step among them.
+    """
     if not path.exists():
         return []
     records = []
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
+            record = loads(line)
+        except ValueError:
             continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
+        whole = isinstance(record, dict) and type(record.get("step")) is int
+        if whole and all(type(value) in (int, float) and math.isfinite(value) for value in record.values()):
             records.append(record)
     return records
 

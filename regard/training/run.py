@@ -1,220 +1,260 @@
-"""`regard.train`: from files of pairs to a model folder, in one call that can be killed and repeated.
+"""A run: from a task and its examples to a model folder, in one call that can be killed and repeated.
 
-corpus -> tokenizer -> store -> model -> loop -> folder. The same call on the same folder goes on where
+examples -> config -> lesson -> model -> loop -> folder. The same call on the same folder goes on where
 it stopped; on a finished one it does nothing; another call on it is refused.
 """
 
 import hashlib
 import math
+import os
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import torch
+from torch import nn
 
 from regard import __version__
-from regard.atomic import remove_parts, write_text
+from regard.atomic import remove_parts, write_bytes
 from regard.config import Config
-from regard.data.corpus import Corpus
 from regard.errors import UsageError
-from regard.models.card import Facts, Measured, write_card
+from regard.models import build
+from regard.models.card import Facts, Measured
 from regard.models.folder import Loaded
 from regard.models.folder import load as load_folder
 from regard.models.folder import save as save_folder
-from regard.text.languages import language_name
-from regard.text.tokenizer import Tokenizer
-from regard.training import prepare
-from regard.training.allocator import keep_freed_memory
+from regard.process.allocator import keep_freed_memory
+from regard.process.cpu import processor
+from regard.process.device import pick_device
+from regard.process.lock import locked
+from regard.process.progress import build_reporter, duration
+from regard.process.waiting import watched
 from regard.training.averaging import holding
 from regard.training.checkpoint import newest
-from regard.training.device import pick_device
+from regard.training.choice import choose, open_ways, recall, remember, taking
 from regard.training.forecast import forecast
-from regard.training.lock import locked
+from regard.training.lesson import Examples, Job, Learnable, Lesson
 from regard.training.loop import train_loop
-from regard.training.memory import memory_of
 from regard.training.metrics import METRICS, Metrics, read_metrics
-from regard.training.prepare import Data, Files
-from regard.training.progress import Silent, build_reporter, duration
+from regard.training.settle import settle
 from regard.training.state import State
 from regard.training.trainer import Clock, Trainer, unpack
 from regard.training.workspace import CHECKPOINTS, Run, describe, make, read_run, refuse_foreign, write_run
 from regard.training.workspace import prepare as prepare_folder
 
+STORE = "store"  # the folder of what was made of the examples
+_GIVEN = {"tokenizer.json": "vocabulary"}  # what files that are given are called, where data changed
 
-class Options(TypedDict, total=False):
-    """What `train` takes beside its own parameters."""
 
-    config_file: str | Path | None  # TOML, laid over the preset
-    fresh: bool  # start over, whatever the folder holds of ours
-    device: str | None  # found by itself if not named
-    quiet: bool
-    prepared: str | Path | None  # a folder with a tokenizer and token stores of the same data, to share
-    tokenizer: Tokenizer | None  # to begin with, instead of one that is learned from the data
-    origin: str  # where the data come from, for the card
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked for, beside its task and its examples."""
+
+    out: Path  # the model folder
+    preset: str | None = None
+    config_file: Path | None = None  # TOML, laid over the preset
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys, laid over that
+    start_from: Path | None = None  # a model folder to train further
+    fresh: bool = False  # start over, whatever the folder holds of ours
+    device: str | None = None  # found by itself if not named
+    quiet: bool = False
+    prepared: Path | None = None  # a folder with stores and files made of the same examples, to share
+    given: Mapping[str, bytes] = field(default_factory=dict)  # files of the folder to begin with
+    origin: str = ""  # where the data come from, for the card
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended; `valid_loss` and `valid_bleu` are None where nothing could be held out."""
+    """How a run ended; `scores` are those of the last validation, none where nothing could be held out."""
 
     folder: Path
     steps: int
     epochs: float
     seconds: float
-    valid_loss: float | None
-    valid_bleu: float | None
+    scores: dict[str, float]
     ended: str
+
+    @classmethod
+    def of(cls, folder: Path, held: Mapping[str, Any]) -> "Result":
+        """What run.json holds of a finished run; version 0.1.0 knew two scores by name."""
+        old = {name: held.get(f"valid_{name}") for name in ("loss", "bleu")}
+        scores = held.get("scores", {name: value for name, value in old.items() if value is not None})
+        parts = {name: held[name] for name in ("steps", "epochs", "seconds", "ended")}
+        return cls(folder, scores=scores, **parts)
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Run:
     """A run that is under way."""
 
-    folder: Path
-    corpora: tuple[Corpus, Corpus | None]
-    config: Config
-    base: Loaded | None
-    device: torch.device
-    reporter: Silent
+    task: Learnable
+    job: Job
+    lesson: Lesson
+    trainer: Trainer
     clock: Clock
     origin: str = ""
 
 
-def train(
-    sources: Files,
-    targets: Files | None = None,
-    *,
-    out: str | Path,
-    valid: Files | None = None,
-    preset: str | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    start_from: str | Path | None = None,
-    **options: Unpack[Options],
-) -> Result:
-    """Train a translator on pairs of lines and leave it in the folder `out`.
-
-    `sources` and `targets` are aligned files (one or several, plain or gzip); `sources` alone is a TSV
-    file. `valid` is a TSV file or a source and a target file; without it some pairs are held out.
-    `overrides` are dotted config keys: {"train.minutes": 15}. `start_from` is a model folder to train
-    further. Stopped in any way, the same call goes on where it was.
-
-    >>> import tempfile
-    >>> place = tempfile.TemporaryDirectory()
-    >>> folder = Path(place.name)
-    >>> _ = (folder / "pairs.tsv").write_text("good day\\tguten Tag\\ngood night\\tgute Nacht\\n")
-    >>> settings = {"train.max_steps": 3}
-    >>> train(folder / "pairs.tsv", out=folder / "model", preset="tiny", overrides=settings, quiet=True).steps
-    3
-    >>> place.cleanup()
-    """
+def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
+    """Learn a task from examples and leave the model in a folder. Stopped, the same call goes on."""
     clock = Clock()
-    folder = Path(out)
-    device = pick_device(options.get("device"))
-    corpora = prepare.corpus_of(sources, targets), prepare.corpus_of(valid) if valid is not None else None
-    if start_from is not None and Path(start_from).resolve() == folder.resolve():
-        raise UsageError(f"{folder} cannot be trained further into itself; choose another folder")
+    folder = asked.out
+    if not all(hasattr(examples, name) for name in ("paths", "check", "fingerprints")):
+        raise UsageError(f"task={task.name} read {type(examples).__name__}, which are no Examples")
+    device = pick_device(asked.device)
+    _refuse_itself(asked)
     refuse_foreign(folder)
-    _check_data(folder, corpora, fresh=options.get("fresh", False))
-    base = load_folder(Path(start_from)) if start_from is not None else None
-    file = options.get("config_file")
-    config = prepare.settle(preset, Path(file) if file else None, overrides, base.config if base else None)
-    config = prepare.with_languages(config, corpora[0])
-    prepare.check_parses(config, corpora)
-    wanted = describe(config, _fingerprints(corpora, start_from, options.get("tokenizer")))
+    examples.check(thorough=asked.fresh or read_run(folder) is None)
+    base = load_folder(asked.start_from) if asked.start_from is not None else None
+    config = settle(
+        task,
+        asked.preset,
+        asked.config_file,
+        asked.overrides,
+        examples=examples,
+        base=base.config if base else None,
+    )
+    wanted = describe(config, _fingerprints(examples, asked))
     keep_freed_memory()
     make(folder)
-    with locked(folder), build_reporter(quiet=options.get("quiet", False)) as reporter:
-        run = prepare_folder(folder, wanted, fresh=options.get("fresh", False))
+    with locked(folder), build_reporter(quiet=asked.quiet) as reporter:
+        run = prepare_folder(folder, wanted, fresh=asked.fresh)
         if run.finished:
             reporter.said(
                 f"{folder} is finished; use --fresh to train it anew, or --from to train it further"
             )
-            return Result(**(run.result | {"folder": folder}))
-        if shared := options.get("prepared"):
-            prepare.adopt(folder, Path(shared))
-        if (given := options.get("tokenizer")) is not None:
-            write_text(folder / "tokenizer.json", given.to_json())
-        origin = options.get("origin", "")
-        return _finish(_Job(folder, corpora, config, base, device, reporter, clock, origin), run)
+            return Result.of(folder, run.result)
+        if asked.prepared:
+            adopt(folder, asked.prepared)
+        for name, content in asked.given.items():
+            write_bytes(folder / name, content)
+        remove_parts(folder)
+        job = Job(folder, config, examples, base, reporter)
+        return _finish(_begin(task, job, device, clock, asked.origin), run)
 
 
-def _check_data(folder: Path, corpora: tuple[Corpus, Corpus | None], *, fresh: bool) -> None:
-    """Refuse bad data before anything is changed; a run that goes on has had its data checked."""
-    for corpus in corpora:
-        if corpus is not None:
-            if fresh or read_run(folder) is None:
-                corpus.check_files()
-            else:
-                corpus.check_paths()
+def _refuse_itself(asked: Asked) -> None:
+    """A model is not trained further into its own folder."""
+    start_from, folder = asked.start_from, asked.out
+    if (
+        start_from is not None
+        and folder.exists()
+        and os.path.realpath(start_from) == os.path.realpath(folder)
+    ):
+        raise UsageError(f"{folder} cannot be trained further into itself; choose another folder")
 
 
-def _fingerprints(
-    corpora: tuple[Corpus, Corpus | None], start_from: str | Path | None, tokenizer: Tokenizer | None
-) -> dict[str, str]:
-    names = ("training data", "validation data")
-    prints = {name: c.fingerprint() for name, c in zip(names, corpora, strict=True) if c is not None}
-    if start_from is not None:
-        with (Path(start_from) / "model.safetensors").open("rb") as file:
+def adopt(folder: Path, prepared: Path) -> None:
+    """Take over the files and the stores that were made for another run on the same examples.
+
+    The stores are linked, not copied. One that does not fit is made anew in its place.
+    """
+    for path in prepared.iterdir():
+        if path.is_file():
+            write_bytes(folder / path.name, path.read_bytes())
+    store = folder / STORE
+    if not store.exists() and (prepared / STORE).exists():
+        store.symlink_to((prepared / STORE).resolve(), target_is_directory=True)
+
+
+def _fingerprints(examples: Examples, asked: Asked) -> dict[str, str]:
+    prints = examples.fingerprints()
+    if asked.start_from is not None:
+        with (asked.start_from / "model.safetensors").open("rb") as file:
             prints["model to train further"] = hashlib.file_digest(file, "sha256").hexdigest()
-    if tokenizer is not None:
-        prints["vocabulary"] = hashlib.sha256(tokenizer.to_json().encode()).hexdigest()
+    for name, content in asked.given.items():
+        prints[_GIVEN.get(name, name)] = hashlib.sha256(content).hexdigest()
     return prints
 
 
-def _finish(job: _Job, run: Run) -> Result:
-    """Everything from the tokenizer to the folder."""
-    remove_parts(job.folder)
-    tokenizer = prepare.tokenizer_for(job.folder, job.corpora[0], job.config, job.base)
-    config = prepare.with_vocabulary(job.config, tokenizer)
-    data = prepare.data_for(job.folder, job.corpora, tokenizer, config, job.reporter)
-    config = prepare.with_dropout(config, len(data.feed.rows))
+def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin: str) -> _Run:
+    """The lesson and the things that learn it."""
+    lesson = task.lesson(job)
+    if not isinstance(lesson, Lesson):
+        raise UsageError(f"task={task.name} gave a {type(lesson).__name__}, not a Lesson")
     trainer = Trainer(
-        prepare.model_for(config, job.base),
-        config.train,
-        data.feed,
-        data.validation,
+        model_for(lesson.config, job.base),
+        lesson.config.train,
+        lesson.feed,
+        lesson.objective,
+        lesson.evaluator,
         job.folder / CHECKPOINTS,
-        job.device,
+        device,
         job.reporter,
     )
-    state = _resume(job, trainer)
+    return _Run(task, job, lesson, trainer, clock, origin)
+
+
+def model_for(config: Config, base: Loaded | None) -> nn.Module:
+    """A fresh model, the same for the same seed, or one with the base model's weights."""
+    torch.manual_seed(config.train.seed)
+    model = build(config)
+    if base is not None:
+        model.load_state_dict(base.model.state_dict())
+    return model
+
+
+def _finish(run: _Run, held: Run) -> Result:
+    """From the first step, or where it stopped, to the folder."""
+    job, lesson, trainer = run.job, run.lesson, run.trainer
+    state = _resume(run)
     if not state.ended:
-        with Metrics(job.folder, step=state.step, tensorboard=config.train.tensorboard) as metrics:
-            if memory := memory_of(trainer):
-                job.reporter.said(memory.line())
-            job.reporter.said(f"{_size(trainer)}; {forecast(trainer, state)}")
-            train_loop(trainer, state, metrics)
+        with watched():
+            _train(run, held, state)
     result = Result(
         job.folder,
         state.step,
-        round(state.epoch + state.position / data.feed.count(state.epoch), 3),
+        round(state.epoch + state.position / lesson.feed.count(state.epoch), 3),
         round(state.seconds, 1),
-        state.valid_loss,
-        state.valid_bleu,
+        {name: score.value for name, score in state.scores.items()},
         state.ended,
     )
-    card = _card(job, config, data, trainer, state)
+    card = run.task.card(_facts(run, held, state), str(job.folder))
     with holding(trainer.weights, trainer.final_weights()):
-        save_folder(job.folder, config=config, model=trainer.model, tokenizer=tokenizer, card=card)
-    run.finished, run.result = True, asdict(result) | {"folder": ""}
-    write_run(job.folder, run)
-    job.reporter.said(_farewell(result, trainer.clock()))
+        save_folder(job.folder, config=lesson.config, model=trainer.model, files=lesson.files, card=card)
+    held.finished, held.result = True, asdict(result) | {"folder": ""}
+    write_run(job.folder, held)
+    job.reporter.said(_farewell(result, state, trainer.clock()))
     return result
 
 
-def _resume(job: _Job, trainer: Trainer) -> State:
+def _train(run: _Run, held: Run, state: State) -> None:
+    """Say what is ahead, then do it in the way that is fastest here, or that the run began with."""
+    job, trainer = run.job, run.trainer
+    if memory := run.task.memory(trainer):
+        job.reporter.said(memory)
+    kept, moved = recall(held.chosen)
+    if moved:
+        job.reporter.said(moved)
+    choice = choose(trainer, state, [kept] if kept else open_ways(trainer.config, trainer.device))
+    held.chosen = remember(choice.way)
+    write_run(job.folder, held)
+    with (
+        taking(trainer, choice.way),
+        Metrics(job.folder, step=state.step, tensorboard=trainer.config.tensorboard) as metrics,
+    ):
+        ahead = forecast(trainer, state, choice.seconds)
+        job.reporter.said(f"{_size(trainer)}; {ahead.line()}")
+        job.reporter.said(choice.line())
+        if state.step == 0 and job.base is None and (advice := ahead.advice(run.lesson.needed)):
+            job.reporter.said(advice)
+        train_loop(trainer, state, metrics)
+
+
+def _resume(run: _Run) -> State:
     """The state to begin with: that of the newest checkpoint, or that of a new run."""
+    job, trainer = run.job, run.trainer
     checkpoint = newest(trainer.folder)
     if checkpoint is None:
-        trainer.clock = job.clock
-        return State(seconds=job.clock(), began=job.clock())
+        trainer.clock = run.clock
+        return State(seconds=run.clock(), began=run.clock())
     state = unpack(trainer, checkpoint)
     used = [state.seconds]
     if trainer.budget.seconds:  # what was trained after the checkpoint is lost, its time is spent
-        used += [record.get("seconds", 0.0) for record in read_metrics(job.folder / METRICS)]
-    trainer.clock = Clock(max(used) + job.clock())
+        used += [record["seconds"] for record in read_metrics(job.folder / METRICS) if "seconds" in record]
+    trainer.clock = Clock(max(used) + run.clock())
     job.reporter.said(f"going on from step {state.step:,}")
     return state
 
@@ -224,51 +264,32 @@ def _size(trainer: Trainer) -> str:
     return f"model: {count / 1e6:.1f} million weights on {trainer.device}"
 
 
-def _card(job: _Job, config: Config, data: Data, trainer: Trainer, state: State) -> str:
-    report = data.store.report
-    facts = Facts(
-        config,
-        languages=_languages(config),
-        files=[path.name for path in job.corpora[0].paths],
-        origin=job.origin,
-        pairs=report.pairs,
-        kept=len(data.feed.rows),
-        source_tokens=report.src_tokens,
-        target_tokens=report.tgt_tokens,
+def _facts(run: _Run, held: Run, state: State) -> Facts:
+    """What the card tells."""
+    lesson, trainer = run.lesson, run.trainer
+    return Facts(
+        lesson.config,
+        files=[path.name for path in run.job.examples.paths],
+        data=lesson.data,
+        origin=run.origin,
         parameters=sum(weight.numel() for weight in trainer.weights),
         steps=state.step,
-        epochs=state.epoch + state.position / data.feed.count(state.epoch),
+        epochs=state.epoch + state.position / lesson.feed.count(state.epoch),
         seconds=state.seconds,
-        machine=f"{trainer.device} with {torch.get_num_threads()} threads, {platform.machine()}",
+        machine=_machine(trainer.device, held),
         version=f"{__version__}, torch {torch.__version__}",
-        scores=_scores(job, state),
+        scores=[Measured(lesson.measured_on, state.scores)] if state.scores else [],
     )
-    return write_card(facts, folder=str(job.folder))
 
 
-def _languages(config: Config) -> tuple[str, str] | None:
-    """The names of the languages, if they are known."""
-    codes = config.text.source, config.text.target
-    return (language_name(codes[0]), language_name(codes[1])) if all(codes) else None
+def _machine(device: torch.device, held: Run) -> str:
+    """What computed, and how; a run that an older version began has not kept it."""
+    kept = held.chosen
+    way = f" in {kept['precision']} with {kept['threads']} threads" if kept else ""
+    return f"{device}{way}, {processor().name}, {platform.machine()}"
 
 
-def _scores(job: _Job, state: State) -> list[Measured]:
-    if state.valid_bleu is None:
-        return []
-    valid = job.corpora[1]
-    name = "held-out training pairs" if valid is None else " + ".join(path.name for path in valid.paths)
-    return [
-        Measured(
-            f"{name} (validation, greedy)",
-            state.valid_bleu,
-            state.valid_chrf,
-            state.signature,
-            state.valid_pairs,
-        )
-    ]
-
-
-def _farewell(result: Result, seconds: float) -> str:
-    score = "" if result.valid_bleu is None else f", validation BLEU {result.valid_bleu:.1f} (greedy)"
+def _farewell(result: Result, state: State, seconds: float) -> str:
+    score = f", {state.standing.replace('valid', 'validation')}" if state.standing else ""
     why = "" if math.isclose(result.epochs, 0) else f" ({result.epochs:.1f} epochs)"
     return f"{result.steps:,} steps{why} in {duration(seconds)}{score}; the model is in {result.folder}"

@@ -6,6 +6,7 @@ are in `State`. `run.py` builds it, `loop.py` drives it.
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import TrainConfig
+from regard.errors import UsageError
+from regard.process.progress import Silent
 from regard.training.averaging import Best, NoAverage, build_average
 from regard.training.budget import Budget
 from regard.training.checkpoint import Checkpoint
-from regard.training.feed import Feed
+from regard.training.objective import Evaluator, Feed, Group, Objective
 from regard.training.optimizer import build_optimizers
-from regard.training.progress import Silent
 from regard.training.state import State
-from regard.training.validation import Validation
 
 
 class Clock:
@@ -41,7 +42,8 @@ class Trainer:
     model: nn.Module
     config: TrainConfig
     feed: Feed
-    validation: Validation | None
+    objective: Objective
+    evaluator: Evaluator | None
     folder: Path  # of the checkpoints
     device: torch.device
     reporter: Silent = field(default_factory=Silent)
@@ -51,9 +53,19 @@ class Trainer:
         self.model.to(self.device).train()
         self.budget = Budget.of(self.config)
         self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
-        self.optimizers = build_optimizers(self.model, self.config)
+        self.groups = self.objective.groups(self.model)
+        _check_groups(self.groups, self.weights)
+        self.movers = {
+            name: build_optimizers(self.model, self.config, group.weights)
+            for name, group in self.groups.items()
+        }
         self.average: NoAverage = build_average(self.config.average, self.weights, self.config.average_span)
         self.best = Best()
+
+    @property
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """Those of every group, in order."""
+        return [optimizer for movers in self.movers.values() for optimizer in movers]
 
     def final_weights(self) -> list[Tensor]:
         """What is worth keeping: the best if patience watched over it, else the average."""
@@ -63,6 +75,16 @@ class Trainer:
         """Whether every weight is a finite number; the norm of one that is not is not finite either."""
         norms = torch.stack(torch._foreach_norm([weight.detach() for weight in self.weights]))
         return bool(norms.isfinite().all())
+
+
+def _check_groups(groups: Mapping[str, Group], weights: Sequence[Tensor]) -> None:
+    """Refuse an objective that leaves weights out, or moves some twice."""
+    held = [id(weight) for group in groups.values() for weight in group.weights]
+    if sorted(held) != sorted(map(id, weights)):
+        raise UsageError(
+            f"the objective's groups ({', '.join(groups)}) hold {len(held)} weights and the model has "
+            f"{len(weights)} that learn; each must be in one group"
+        )
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from regard.atomic import TEMPORARY, write_text
-from regard.config import Config, flatten, to_dict
-from regard.errors import StorageError, UsageError
+from regard.config import Config, flatten, known_keys, to_dict
+from regard.config.file import is_model
+from regard.config.tree import TASK
+from regard.errors import ModelError, StorageError, UsageError, shown
+from regard.foreign import read_json
+from regard.process.lock import LOCK
 from regard.training.checkpoint import saved_steps
-from regard.training.lock import LOCK
 
 CHECKPOINTS = "checkpoints"
 DATA = "data"  # the phrases of the demo lie here; never removed
@@ -44,6 +47,7 @@ class Run:
 
     settings: dict[str, Any]  # dotted config keys
     data: dict[str, str]  # fingerprints by name
+    chosen: dict[str, Any] = field(default_factory=dict)  # precision and threads, and where they were chosen
     finished: bool = False
     result: dict[str, Any] = field(default_factory=dict)
 
@@ -58,20 +62,27 @@ def differences(old: Run, new: Run) -> list[str]:
     """In words, what the folder's run and the one asked for disagree on."""
     keys = sorted(old.settings.keys() | new.settings.keys())
     words = [
-        f"{key} was {old.settings.get(key)} and is {new.settings.get(key)}"
+        f"{shown(key)} was {shown(_setting(old, key))} and is {shown(_setting(new, key))}"
         for key in keys
-        if old.settings.get(key) != new.settings.get(key)
+        if _setting(old, key) != _setting(new, key)
     ]
     names = sorted(old.data.keys() | new.data.keys())
     return words + [f"the {name} changed" for name in names if old.data.get(name) != new.data.get(name)]
 
 
+def _setting(run: Run, key: str) -> Any:
+    """What a run sets the key to; one that an older version did not know has its default."""
+    return run.settings.get(key, known_keys().get(key, Config.task if key == TASK else None))
+
+
 def read_run(folder: Path) -> Run | None:
     """The run that the folder holds; None if there is none or it cannot be read."""
     try:
-        return Run(**json.loads((folder / CHECKPOINTS / "run.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        run = Run(**read_json(folder / CHECKPOINTS / "run.json"))
+    except (ModelError, TypeError):
         return None
+    whole = all(isinstance(each, dict) for each in (run.settings, run.data, run.result))
+    return run if whole else None
 
 
 def write_run(folder: Path, run: Run) -> None:
@@ -105,11 +116,7 @@ def _is_ours(folder: Path) -> bool:
         begun = [path for name in (CHECKPOINTS, DISTILLED) for path in (folder / name).glob("*")]
         parts = all(path.name.endswith(TEMPORARY) for path in begun)
         return parts and all(_PHRASES.fullmatch(path.name) for path in (folder / DATA).glob("*"))
-    try:
-        tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(tree, dict) and "checksums" in tree
+    return is_model(folder)
 
 
 def clear(folder: Path) -> None:

@@ -7,6 +7,7 @@ import torch
 
 from regard.attention.absolute import sinusoids, sinusoids_at
 from regard.attention.positions import build_positions
+from regard.config import PositionsConfig
 from regard.errors import DataError
 
 
@@ -29,7 +30,10 @@ def test_a_shift_is_one_linear_map_for_every_place(shift: int) -> None:
 
 
 def test_sinusoids_go_on_past_their_table() -> None:
-    short, long = build_positions("sinusoidal", 6, 4), build_positions("sinusoidal", 6, 40)
+    short, long = (
+        build_positions(PositionsConfig("sinusoidal", 4), 6),
+        build_positions(PositionsConfig("sinusoidal", 40), 6),
+    )
     x = torch.randn(2, 11, 6)
     torch.testing.assert_close(short.embed(x, 3), long.embed(x, 3))
 
@@ -41,13 +45,13 @@ def test_sinusoids_of_any_whole_numbers_are_rows_of_the_table() -> None:
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned"])
 def test_offset_continues_where_the_last_call_ended(kind: str) -> None:
-    positions = build_positions(kind, 6, 16)
+    positions = build_positions(PositionsConfig(kind, 16), 6)
     x = torch.randn(2, 9, 6)
     pieces = torch.cat([positions.embed(x[:, :4]), positions.embed(x[:, 4:], 4)], 1)
     torch.testing.assert_close(pieces, positions.embed(x))
 
 
 def test_learned_positions_end_with_a_clear_error() -> None:
-    positions = build_positions("learned", 6, 8)
+    positions = build_positions(PositionsConfig("learned", 8), 6)
     with pytest.raises(DataError, match="9 tokens is longer than the 8 learned positions"):
         positions.embed(torch.randn(1, 2, 6), 7)

@@ -9,6 +9,7 @@ from torch import nn
 
 from regard.attention import MultiHead, record
 from regard.attention.masks import padding_mask
+from regard.attention.site import Site
 from regard.attention.switch import heads_off
 from regard.errors import UsageError
 
@@ -26,7 +27,7 @@ def torch_twin(ours: MultiHead) -> nn.MultiheadAttention:
 
 def test_equals_torch_with_padding_and_weights() -> None:
     torch.manual_seed(0)
-    ours = MultiHead(D, H, name="here").eval()
+    ours = MultiHead(D, H, site=Site("here")).eval()
     x, memory = torch.randn(B, T, D), torch.randn(B, S, D)
     real = torch.tensor([[True] * S, [True] * 4 + [False] * 3])
     expected, weights = torch_twin(ours)(
@@ -93,7 +94,7 @@ def test_key_heads_must_divide_heads() -> None:
 @pytest.mark.parametrize("taped", [False, True])
 def test_a_head_that_is_off_contributes_nothing(taped: bool) -> None:
     torch.manual_seed(4)
-    ours = MultiHead(D, H, name="here").eval()
+    ours = MultiHead(D, H, site=Site("here")).eval()
     x = torch.randn(B, T, D)
     rest = copy.deepcopy(ours)
     with torch.no_grad():
@@ -106,7 +107,7 @@ def test_a_head_that_is_off_contributes_nothing(taped: bool) -> None:
 
 @pytest.mark.parametrize("head", [-1, 3])
 def test_a_head_that_is_not_there_is_refused(head: int) -> None:
-    ours, x = MultiHead(D, H, name="here"), torch.randn(B, T, D)
+    ours, x = MultiHead(D, H, site=Site("here")), torch.randn(B, T, D)
     with (
         heads_off({"here": {head}}),
         pytest.raises(UsageError, match=f"heads 0 to 2, there is no head {head}"),

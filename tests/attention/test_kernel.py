@@ -5,12 +5,13 @@ import torch
 from regard.attention.attend import attend
 from regard.attention.cache import KeyValue
 from regard.attention.kernel import build_kernel
+from regard.attention.site import reading
 from regard.config import AttentionConfig
 
 
 def test_the_full_kernel_is_attend() -> None:
     q, k, v = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 11)
-    kernel = build_kernel(AttentionConfig(), "encoder")
+    kernel = build_kernel(AttentionConfig(), reading(0))
     torch.testing.assert_close(kernel(q, k, v), attend(q, k, v))
     out, weights = kernel.show(q, k, v)
     torch.testing.assert_close(out, attend(q, k, v))

@@ -11,6 +11,7 @@ from twins import assert_same_gradients, padding, random_qkv
 from regard.attention import MultiHead, attend, attend_readable
 from regard.attention.kernel import tie
 from regard.attention.linformer import Linformer
+from regard.attention.site import reading
 from regard.errors import DataError, UsageError
 
 
@@ -77,7 +78,7 @@ def test_who_shares_what() -> None:
     sizes = {}
     for share in ("heads", "layers", "none"):
         layers = nn.ModuleList(
-            MultiHead(12, 3, name=f"encoder.{i}.self", kernel=Linformer(4, 10, share=share)) for i in range(2)
+            MultiHead(12, 3, site=reading(i), kernel=Linformer(4, 10, share=share)) for i in range(2)
         )
         tie([layer.kernel for layer in layers])  # type: ignore[misc]
         sizes[share] = sum(p.numel() for name, p in layers.named_parameters() if "kernel" in name)

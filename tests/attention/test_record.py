@@ -3,10 +3,11 @@
 import torch
 
 from regard.attention import MultiHead, record
+from regard.attention.site import Site
 
 
 def test_every_call_is_kept_in_order_under_its_name() -> None:
-    heads = MultiHead(6, 2, name="decoder.0.self")
+    heads = MultiHead(6, 2, site=Site("decoder.0.self"))
     x, y = torch.randn(1, 3, 6), torch.randn(1, 4, 6)
     with record() as tape:
         heads(x, heads.keys_values(x))
@@ -16,7 +17,7 @@ def test_every_call_is_kept_in_order_under_its_name() -> None:
 
 
 def test_an_inner_tape_hears_instead_of_the_outer() -> None:
-    heads = MultiHead(6, 2, name="a")
+    heads = MultiHead(6, 2, site=Site("a"))
     x = torch.randn(1, 3, 6)
     with record() as outer:
         with record() as inner:
@@ -34,7 +35,7 @@ def test_recording_changes_no_output() -> None:
 
 
 def test_the_vectors_of_a_call_give_its_weights_and_its_output_again() -> None:
-    heads = MultiHead(6, 2, name="a").eval()
+    heads = MultiHead(6, 2, site=Site("a")).eval()
     x, y = torch.randn(2, 3, 6), torch.randn(2, 5, 6)
     with record(vectors=True) as tape:
         out = heads(x, heads.keys_values(y))
@@ -51,7 +52,7 @@ def test_the_vectors_of_a_call_give_its_weights_and_its_output_again() -> None:
 
 
 def test_vectors_are_held_only_where_they_are_asked_for() -> None:
-    heads = MultiHead(6, 2, name="a")
+    heads = MultiHead(6, 2, site=Site("a"))
     x = torch.randn(1, 3, 6)
     with record() as tape:
         heads(x, heads.keys_values(x))

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from regard.attention.attend import attend, attend_readable
-from regard.attention.score import SCORES, Score, build_score
+from regard.attention.score import Score, build_score
+from regard.kinds import SCORES
 
 
 @pytest.mark.parametrize(("kind", "factor"), [("dot", 1.0), ("scaled-dot", 11**-0.5)])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from regard.attention.absolute import sinusoids
-from regard.attention.structural import Depth, Structural, Trees, trees
+from regard.attention.structural import Depth, Structural, Trees
 from regard.errors import DataError
 
 # "the old cat sat down": the -> cat, old -> cat, cat -> sat, sat -> root, down -> sat; "sat" is two tokens.
@@ -55,16 +55,15 @@ def test_bias_and_values_take_the_vector_of_the_distance() -> None:
                 d = distance[b, i, j]
                 bias[b, :, i, j] = q[b, :, i] @ positions.key_embedding[d] / 11**0.5
                 values[b, :, i] += weights[b, :, i, j, None] * positions.value_embedding[d]
-    with trees(PADDED):
-        torch.testing.assert_close(positions.bias(q, 7), bias, atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(positions.gather(weights), values, atol=1e-5, rtol=1e-5)
+    trees = Trees.of(PADDED)
+    torch.testing.assert_close(positions.bias(q, 7, places=trees), bias, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(positions.gather(weights, places=trees), values, atol=1e-5, rtol=1e-5)
 
 
 @torch.no_grad()
 def test_depth_and_place_are_joined() -> None:
     positions, x, table = Depth(10), torch.randn(2, 7, 10), sinusoids(8, 10)
-    with trees(PADDED):
-        out = positions.embed(x)
+    out = positions.embed(x, places=Trees.of(PADDED))
     depth = Trees.of(PADDED).depth
     for b in range(2):
         for i in range(7):
@@ -76,7 +75,7 @@ def test_depth_and_place_are_joined() -> None:
 def test_without_trees_there_is_one_line() -> None:
     with pytest.raises(DataError, match="--parses"):
         Depth(4).embed(torch.zeros(1, 2, 4))
-    with trees(PADDED), trees(None), pytest.raises(DataError, match="--parses"):
+    with pytest.raises(DataError, match="--parses"):
         Structural(4, 2).bias(torch.zeros(1, 2, 7, 4), 7)
 
 

@@ -12,7 +12,8 @@ from regard.cli import compare, main
 from regard.compare import cost
 from regard.compare.variants import Variant, family
 from regard.models import build
-from regard.training.prepare import settle
+from regard.tasks.translation import TASK
+from regard.training.settle import settle
 
 SMALL = [
     *("--set", "model.d_model=16", "--set", "model.n_heads=2", "--set", "model.d_ff=16"),
@@ -34,7 +35,7 @@ def test_a_family_of_two(pairs: list[str], tmp_path: Path, regard: Run, capfd: p
     out = tmp_path / "out"
     done = regard("compare", toml, *pairs, "-o", out, *SMALL)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"^\| reference \| [\d.]+ \| [\d.]+% \| [\d,]+ \|", done.stdout, re.MULTILINE)
+    assert re.search(r"^\| reference \| [\d.]+ \| [\d.]+ \| [\d.]+ \| [\d,]+ \|", done.stdout, re.MULTILINE)
     assert "- wrong failed: attention.score (telepathic) must be one of" in done.stdout
     assert done.stdout.strip() in (out / "results.md").read_text()
     assert {path.name for path in out.glob("results.*")} == {
@@ -95,7 +96,7 @@ def test_every_member_can_be_trained_with_the_demos_settings(
     monkeypatch.setattr(compare, "SPLITS", {"train": 30, "valid": 5, "test": 7})
     comparison = compare.plan(compare.Options(output=tmp_path / "out"), [])
     overrides = comparison.overrides | {"model.vocab_size": 99} | variant.overrides
-    config = settle(comparison.preset, None, overrides, None)
+    config = settle(TASK, comparison.preset, None, overrides)
     with torch.device("meta"):
         build(config)
     if variant.name == "transformer":

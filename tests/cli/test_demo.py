@@ -66,3 +66,17 @@ def test_what_cannot_be_shown(flags: list[str], named: str, small: Path, capfd: 
     assert named in err
     assert [path.name for path in (small / "thesis").iterdir()] == ["chapter"]
     assert not (small / "runs").exists()
+
+
+def test_a_demo_without_time_scores_some_phrases_and_says_what_it_lacks(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(demo, "SPLITS", {"train": 400, "valid": 10, "test": 31})
+    monkeypatch.setattr(demo, "PILOT", 17)
+    monkeypatch.setattr(demo, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(demo, "SCORING_SHARE", 0.0)
+    assert main.run(["demo", "--minutes", "0.02"]) == 0
+    out, err = capfd.readouterr()
+    assert "17 phrases that training never saw" in out
+    assert "hardly teach it anything" in err
+    assert "too few to learn the phrases: regard demo --fresh --minutes" in err

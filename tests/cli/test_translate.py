@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from command import POSITIONS, Run, command, complaint, environment, letters, write_lines
+from command import POSITIONS, Run, command, complaint, environment, interruptible, letters, write_lines
 
 from regard.cli import main
 
@@ -114,11 +114,12 @@ def _memory_after(process, lines: int) -> int:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_it_with_their_code(model: Path, number: signal.Signals, code: int):
-    process = subprocess.Popen(
-        command("translate", "-m", model, "--batch-size", 1),
-        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
-        env=environment(),
-    )
+    with interruptible():
+        process = subprocess.Popen(
+            command("translate", "-m", model, "--batch-size", 1),
+            **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
+            env=environment(),
+        )
     try:
         process.stdin.write(b"a\n")  # answered at once, while more may come
         process.stdin.flush()

@@ -26,7 +26,8 @@ outcome = {"name": job["name"], "overrides": job["overrides"]}
 if job["name"] == "wrong":
     outcome["error"] = "no such word"
 else:
-    outcome |= {"bleu": 50.0, "exact": 0.5, "peak_megabytes": 1.0, "parameters": 2, "steps": 3}
+    outcome |= {"scores": {"bleu": {"value": 50.0, "label": "BLEU", "digits": 1}}, "steps": 3}
+    outcome |= {"peak_megabytes": 1.0, "parameters": 2}
 json.dump(outcome, open(job["outcome"], "w"))
 """
 
@@ -72,7 +73,7 @@ def test_failures_are_noted_and_what_is_finished_is_not_run_again(comparison):
     assert found[1].error == "no such word"
     assert found[2].error.startswith("the process was ended by SIGKILL; see ")
     assert [text for text, _, lasting in heard if lasting][1:3] == [
-        "1 of 4, good: BLEU 50.0, exact match 50.0%",
+        "1 of 4, good: BLEU 50.0",
         "2 of 4, wrong: failed: no such word",
     ]
     assert heard[-1][1] == 1.0

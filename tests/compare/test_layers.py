@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from regard.attention.kernel import KERNELS
 from regard.compare.layers import (
     WINDOW,
     Convolution,
@@ -13,6 +12,7 @@ from regard.compare.layers import (
     contenders,
     heads_of,
 )
+from regard.kinds import KERNELS
 
 
 def named(contender):

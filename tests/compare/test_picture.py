@@ -22,7 +22,8 @@ def layers() -> list[Measured]:
 
 
 def families() -> list[Outcome]:
-    good = Outcome("rotary", {}, None, 61.2, 70.0, 0.456, "", 12345.6, 78.9, 400.4, 1_234_567, 321)
+    scores = {"bleu": {"value": 61.23, "label": "BLEU"}, "exact": {"value": 45.6, "label": "exact match, %"}}
+    good = Outcome("rotary", {}, None, scores, 12345.6, 78.9, 400.4, 1_234_567, 321)
     return [good, Outcome("rnn", {}, error="no")]
 
 

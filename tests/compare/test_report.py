@@ -65,11 +65,10 @@ def test_chains_in_words():
 
 
 def test_families_with_a_failure():
-    good = Outcome(
-        *("rotary", {}, None, 61.23, 70.0, 0.456, "sig", 12345.6, 78.9, 400.4, 1_234_567, 321),
-    )
+    scores = {"bleu": {"value": 61.23, "label": "BLEU"}, "exact": {"value": 45.6, "label": "exact match, %"}}
+    good = Outcome("rotary", {}, None, scores, 12345.6, 78.9, 400.4, 1_234_567, 321)
     report = family_report([good, Outcome("rnn", {}, error="no such word")])
-    assert cells(report, "rotary")[1:] == ["61.2", "45.6%", "12,346", "79", "400", "1,234,567", "321"]
+    assert cells(report, "rotary")[1:] == ["61.2", "45.6", "12,346", "79", "400", "1,234,567", "321"]
     assert cells(report, "rnn")[1] == "failed"
     assert report.endswith("- rnn failed: no such word")
 

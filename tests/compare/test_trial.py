@@ -13,8 +13,9 @@ from command import environment, letters, write_lines
 from regard.compare import trial
 from regard.compare.trial import Job, Outcome, peak_megabytes, training_speed
 from regard.data.corpus import Corpus
-from regard.training import prepare
-from regard.training.progress import Silent
+from regard.process.progress import Silent
+from regard.tasks.translation import TASK, prepare
+from regard.training.settle import settle
 
 SETTINGS = {
     **{"model.d_model": 16, "model.n_heads": 2, "model.d_ff": 16, "model.dropout": 0.0},
@@ -28,9 +29,9 @@ def job(tmp_path: Path) -> Job:
     corpus = Corpus(sources=(files[0],), targets=(files[1],))
     shared = tmp_path / "shared"
     shared.mkdir()
-    config = prepare.settle("tiny", None, SETTINGS, None)
+    config = settle(TASK, "tiny", None, SETTINGS)
     tokenizer = prepare.tokenizer_for(shared, corpus, config, None)
-    prepare.data_for(shared, (corpus, None), tokenizer, config, Silent())
+    prepare.data_for(shared, prepare.Pairs(corpus), tokenizer, config, Silent())
     paths = {"sources": [str(files[0])], "targets": [str(files[1])]}
     place, outcome = str(tmp_path / "model"), str(tmp_path / "outcome.json")
     return Job("small", place, outcome, str(shared), "tiny", dict(SETTINGS), paths, None, paths)
@@ -58,7 +59,7 @@ def test_it_trains_on_what_is_shared_and_scores(job, tmp_path, monkeypatch):
     assert (tmp_path / "model" / "store").resolve() == (tmp_path / "shared" / "store").resolve()
     before = (tmp_path / "model" / "model.safetensors").stat().st_mtime_ns
     again = run(job, tmp_path, monkeypatch)
-    assert (again.bleu, again.peak_megabytes) == (outcome.bleu, outcome.peak_megabytes)
+    assert (again.scores, again.peak_megabytes) == (outcome.scores, outcome.peak_megabytes)
     assert (tmp_path / "model" / "model.safetensors").stat().st_mtime_ns == before, "not trained again"
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from regard.config import DataConfig
-from regard.data.batch import collate, pad_sources
+from regard.data.batch import collate
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
 
@@ -32,37 +32,26 @@ def by_hand(rows: list[list[int]]) -> torch.Tensor:
 def test_collate_is_what_a_loop_makes(store: Store, indices: list[int]) -> None:
     batch = collate(store, np.array(indices, dtype=np.int32), pad_id=PAD, begin_id=BEGIN, end_id=END)
     src, tgt = zip(*[[side.tolist() for side in store.pair(index)] for index in indices], strict=True)
-    assert torch.equal(batch.src, by_hand([[*ids, END] for ids in src]))
+    assert torch.equal(batch.inputs.ids, by_hand([[*ids, END] for ids in src]))
     assert torch.equal(batch.tgt_in, by_hand([[BEGIN, *ids] for ids in tgt]))
     assert torch.equal(batch.tgt_out, by_hand([[*ids, END] for ids in tgt]))
-    assert torch.equal(batch.src_mask, batch.src != PAD)
+    assert torch.equal(batch.inputs.mask, batch.inputs.ids != PAD)
     assert torch.equal(batch.tgt_mask, batch.tgt_out != PAD)
-    assert batch.tokens == sum(len(ids) + 1 for ids in tgt)
-    assert {batch.src.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
+    assert batch.targets == sum(len(ids) + 1 for ids in tgt)
+    assert {batch.inputs.ids.dtype, batch.tgt_in.dtype, batch.tgt_out.dtype} == {torch.int64}
 
 
 def test_special_ids_are_those_asked_for(store: Store) -> None:
     batch = collate(store, np.array([1, 2]), pad_id=901, begin_id=902, end_id=903)
-    assert batch.src[0].tolist() == [4 + ord("a"), 903] + [901] * 6
+    assert batch.inputs.ids[0].tolist() == [4 + ord("a"), 903] + [901] * 6
     assert batch.tgt_in[0].tolist()[:3] == [902, 4 + ord("b"), 901]
 
 
 def test_to_moves_every_tensor(store: Store) -> None:
     batch = collate(store, np.array([0, 2]), pad_id=PAD, begin_id=BEGIN, end_id=END)
     moved = batch.to("meta")
-    assert {moved.src.device.type, moved.src_mask.device.type, moved.tgt_mask.device.type} == {"meta"}
+    assert {moved.inputs.ids.device.type, moved.inputs.real.device.type, moved.tgt_mask.device.type} == {
+        "meta"
+    }
     assert {moved.tgt_in.device.type, moved.tgt_out.device.type} == {"meta"}
-    assert moved.tokens == batch.tokens
-
-
-def test_pad_sources() -> None:
-    src, mask = pad_sources([[5, 6, END], [END], [7, END]])
-    assert src.tolist() == [[5, 6, END], [END, PAD, PAD], [7, END, PAD]]
-    assert mask.tolist() == [[True] * 3, [True, False, False], [True, True, False]]
-    assert (src.dtype, mask.dtype) == (torch.int64, torch.bool)
-    assert pad_sources([[5], [5, 5]], pad_id=9)[0].tolist() == [[5, 9], [5, 5]]
-
-
-def test_pad_no_sources() -> None:
-    src, mask = pad_sources([])
-    assert src.shape == mask.shape == (0, 0)
+    assert moved.targets == batch.targets

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.characters import describe, odd_characters, printable
+from regard.data.characters import describe, odd_characters
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,3 @@ def test_ordinary(fine: str) -> None:
 def test_by_category(character: str) -> None:
     oddly = unicodedata.category(character) in {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"} or character == "\ufffd"
     assert bool(odd_characters(character)) == (oddly and character not in "\t\u200c\u200d")
-
-
-@given(st.text())
-def test_printable_is_printable(text: str) -> None:
-    assert printable(text).isprintable()
-    if text.isprintable():
-        assert printable(text) == text

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.attention.structural import Trees
 from regard.config import DataConfig
-from regard.data.batch import collate, pad_heads
+from regard.data.batch import collate
 from regard.data.corpus import Corpus
 from regard.data.parses import Parse, Parses, token_heads
 from regard.data.store import open_store
@@ -35,6 +35,34 @@ def test_a_sentence_is_its_words_and_heads() -> None:
     parses = read(conllu([("Ein", 2), ("Hund", 0), ("!", 2)]))
     assert parses.of("Ein Hund!", "x line 1") == Parse(("Ein", "Hund", "!"), (2, 0, 2))
     parses.finish("x")
+
+
+def row(number: str, form: str, head: int | str = "_") -> str:
+    return "\t".join([number, form, *"____", str(head), *"___"])
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row("1-2", "zum")],
+        [row("1-2", "zum"), row("1", "zu", 0)],
+        [row("1-2", "zum"), row("1-2", "zum"), row("1", "zu", 0), row("2", "dem", 1)],
+        [row("2-1", "zum"), row("1", "zu", 0)],
+        [row("1-" + "9" * 5000, "zum")],
+        [row("1-2-3", "zum")],
+    ],
+    ids=range(6),
+)
+def test_words_that_stand_for_words_which_are_missing(rows: list[str]) -> None:
+    with pytest.raises(DataError, match=r"t\.conllu line"):
+        read("\n".join(rows)).of("zum", "x line 1")
+
+
+def test_a_sentence_of_a_hundred_thousand_words_in_a_chain_is_read() -> None:
+    words = [("a", head) for head in range(100_000)]
+    parse = read(conllu(words)).of("a" * 100_000, "x line 1")
+    assert parse is not None
+    assert parse.heads == tuple(range(100_000))
 
 
 def test_blank_lines_have_no_sentence_and_several_sentences_may_make_a_line() -> None:
@@ -106,7 +134,7 @@ def test_every_token_of_any_line_finds_the_root(forms: list[str], seed: int, glu
     ids = tokenizer.encode(line)
     found = token_heads(Parse(tuple(forms), tuple(heads)), line, [tokenizer.token(each) for each in ids])
     assert len(found) == len(ids)
-    depth = Trees.of(pad_heads([found])).depth[0]
+    depth = Trees.of(torch.tensor([[*found, len(found) + 1]])).depth[0]
     assert depth[:-1].min() >= 1
     assert depth[-1] == 0
 
@@ -151,23 +179,25 @@ def test_the_store_keeps_heads_of_kept_pairs_and_is_reused(files: Corpus, tmp_pa
     rules = DataConfig(max_length=30)
     store = open_store(files, tokenizer, rules, tmp_path / "store")
     assert len(store) == 2  # the blank pair and the long one are left out
-    batch = collate(store, np.array([1, 0]), pad_id=0, begin_id=1, end_id=2)
+    batch = collate(store, np.array([1, 0]), pad_id=0, begin_id=1, end_id=2).inputs
     assert batch.heads is not None
-    assert batch.heads.shape == batch.src.shape
+    assert batch.heads.shape == batch.ids.shape
     depths = Trees.of(batch.heads).depth.tolist()
     assert depths[0][:4] == [1, 1, 1, 1][: len("yes") + 1]
     pieces = "".join(tokenizer.token(int(each)) for each in store.pair(0)[0])
     assert len(set(depths[1])) == 4, pieces  # a, cat, sat and the root have four depths
-    made = (tmp_path / "store" / "src.heads").stat()
+    made = (tmp_path / "store" / "heads.bin").stat()
     again = open_store(files, tokenizer, rules, tmp_path / "store")
-    assert (tmp_path / "store" / "src.heads").stat().st_mtime_ns == made.st_mtime_ns
-    assert torch.equal(collate(again, np.array([1, 0]), pad_id=0, begin_id=1, end_id=2).heads, batch.heads)
+    assert (tmp_path / "store" / "heads.bin").stat().st_mtime_ns == made.st_mtime_ns
+    assert torch.equal(
+        collate(again, np.array([1, 0]), pad_id=0, begin_id=1, end_id=2).inputs.heads, batch.heads
+    )
 
 
 def test_a_store_with_a_damaged_tree_is_made_again(files: Corpus, tmp_path: Path) -> None:
     tokenizer = Tokenizer.train(["a", "e"], 0)
     open_store(files, tokenizer, DataConfig(max_length=30), tmp_path / "store")
-    path = tmp_path / "store" / "src.heads"
+    path = tmp_path / "store" / "heads.bin"
     whole = path.read_bytes()
     path.write_bytes(whole[:-4] + b"\0\0\0\0")
     open_store(files, tokenizer, DataConfig(max_length=30), tmp_path / "store")

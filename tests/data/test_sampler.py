@@ -140,9 +140,9 @@ def test_rank_outside_the_world(rank: int, world: int) -> None:
 
 
 def test_lengths_must_match_and_exist() -> None:
-    with pytest.raises(UsageError, match="2 source lengths but 1 target"):
+    with pytest.raises(UsageError, match="2 and 1 lengths"):
         Sampler(np.array([3, 4]), np.array([3]), batch_tokens=9, seed=1)
-    with pytest.raises(UsageError, match="no pairs"):
+    with pytest.raises(UsageError, match="no examples"):
         Sampler(np.array([], dtype=np.int32), np.array([], dtype=np.int32), batch_tokens=9, seed=1)
 
 

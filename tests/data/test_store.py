@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regard.config import DataConfig
-from regard.data import store as store_module
+from regard.data import columns
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
 from regard.errors import DataError, StorageError, UsageError
@@ -177,11 +177,9 @@ def test_a_full_disk(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store_module._SideWriter, "add", full)
+    monkeypatch.setattr(columns._Writer, "add", full)
     before = files(tmp_path)
-    with pytest.raises(
-        StorageError, match=r"cannot write the token store .*: No space left on device"
-    ) as caught:
+    with pytest.raises(StorageError, match=r"cannot write the store .*: No space left on device") as caught:
         open_store(write_pairs(PAIRS), new_encoder("other"), RULES, tmp_path / "store")
     assert caught.value.exit_code == 5
     assert files(tmp_path) == before

@@ -9,6 +9,7 @@ import math
 import pytest
 import torch
 
+from regard.data.inputs import Tokens
 from regard.decoding.beam import beam_search
 from regard.decoding.greedy import greedy
 from regard.decoding.search import Hypothesis, Rules
@@ -32,7 +33,7 @@ def rules_of(least: list[int], most: list[int], penalty: float = 1.0) -> Rules:
 
 def log_p(model: TableModel, source: torch.Tensor, ids: list[int]) -> float:
     """What the model gives one output, token by token."""
-    state = model.start(source[None], source[None] > 0)
+    state = model.start(Tokens(source[None], source[None] > 0))
     total = 0.0
     for last, token in itertools.pairwise([BEGIN, *ids]):
         logits, state = model.step(torch.tensor([last]), state)
@@ -67,7 +68,7 @@ def place_by_place(
     for step in range(1, most + 1):
         candidates = []
         for total, ids in live:
-            state = model.start(source[None], source[None] > 0)
+            state = model.start(Tokens(source[None], source[None] > 0))
             for token in [BEGIN, *ids]:
                 logits, state = model.step(torch.tensor([token]), state)
             logp = logits.log_softmax(-1)[0].tolist()
@@ -88,7 +89,9 @@ def place_by_place(
 @pytest.mark.parametrize("seed", range(3))
 def test_a_beam_wide_enough_finds_the_best_of_all_outputs(seed: int, penalty: float) -> None:
     model, least, most = table(seed), [0, 1], [3, 4]
-    found = beam_search(model, SOURCES, SOURCES > 0, rules_of(least, most, penalty), beam=150, n_best=150)
+    found = beam_search(
+        model, Tokens(SOURCES, SOURCES > 0), rules_of(least, most, penalty), beam=150, n_best=150
+    )
     for row, hypotheses in enumerate(found):
         wanted = everything(model, SOURCES[row][SOURCES[row] > 0], least[row], most[row], penalty)[:150]
         assert [each.ids for each in hypotheses] == [each.ids for each in wanted]
@@ -104,7 +107,11 @@ def test_it_is_the_search_place_by_place(beam: int, penalty: float) -> None:
         least, most = [0, 2], [6, 9]
         n_best = 1 + seed % beam
         found = beam_search(
-            table(seed), SOURCES, SOURCES > 0, rules_of(least, most, penalty), beam=beam, n_best=n_best
+            table(seed),
+            Tokens(SOURCES, SOURCES > 0),
+            rules_of(least, most, penalty),
+            beam=beam,
+            n_best=n_best,
         )
         for row, hypotheses in enumerate(found):
             source = SOURCES[row][SOURCES[row] > 0]
@@ -129,15 +136,15 @@ def test_a_search_stops_when_nothing_better_is_within_reach() -> None:
     chain = torch.zeros(V, V)
     chain[:, END] = 5.0
     src = SOURCES[:1]
-    beam_search(Watched(chain), src, src > 0, rules_of([0], [50], penalty=0.0), beam=3)
+    beam_search(Watched(chain), Tokens(src, src > 0), rules_of([0], [50], penalty=0.0), beam=3)
     assert steps == [1]
 
 
 def test_one_place_is_greedy_search() -> None:
     for seed in range(20):
         rules = rules_of([0, 2], [7, 9], 0.7)
-        narrow = beam_search(table(seed), SOURCES, SOURCES > 0, rules, beam=1)
-        assert [each for (each,) in narrow] == greedy(table(seed), SOURCES, SOURCES > 0, rules)
+        narrow = beam_search(table(seed), Tokens(SOURCES, SOURCES > 0), rules, beam=1)
+        assert [each for (each,) in narrow] == greedy(table(seed), Tokens(SOURCES, SOURCES > 0), rules)
 
 
 def test_a_wider_beam_finds_what_greedy_misses() -> None:
@@ -148,8 +155,8 @@ def test_a_wider_beam_finds_what_greedy_misses() -> None:
     p[5, 6] = p[6, END] = 1.0
     src, rules = SOURCES[:1], rules_of([0], [9], 0.0)
     model = TableModel(p.log())
-    assert greedy(model, src, src > 0, rules)[0].ids[0] == 4
-    ((best,),) = beam_search(model, src, src > 0, rules, beam=2)
+    assert greedy(model, Tokens(src, src > 0), rules)[0].ids[0] == 4
+    ((best,),) = beam_search(model, Tokens(src, src > 0), rules, beam=2)
     assert best.ids == [5, 6]
     assert best.score == pytest.approx(math.log(0.4), abs=1e-5)
 
@@ -158,7 +165,7 @@ def test_a_wider_beam_finds_what_greedy_misses() -> None:
 def test_n_best_are_sorted_and_distinct(beam: int) -> None:
     for seed in range(10):
         rules = rules_of([0, 1], [5, 8])
-        found = beam_search(table(seed), SOURCES, SOURCES > 0, rules, beam=beam, n_best=beam)
+        found = beam_search(table(seed), Tokens(SOURCES, SOURCES > 0), rules, beam=beam, n_best=beam)
         for hypotheses in found:
             assert len(hypotheses) == beam
             assert hypotheses == sorted(hypotheses, key=lambda each: -each.score)
@@ -167,7 +174,9 @@ def test_n_best_are_sorted_and_distinct(beam: int) -> None:
 
 def test_fewer_outputs_than_places_are_all_found() -> None:
     """Two tokens at most leave 1 + 3 whole outputs and 9 cut ones."""
-    (found,) = beam_search(table(0), SOURCES[:1], SOURCES[:1] > 0, rules_of([0], [2]), beam=100, n_best=100)
+    (found,) = beam_search(
+        table(0), Tokens(SOURCES[:1], SOURCES[:1] > 0), rules_of([0], [2]), beam=100, n_best=100
+    )
     assert sum(not each.truncated for each in found) == 4
     assert sum(each.truncated for each in found) == 9
 
@@ -175,7 +184,9 @@ def test_fewer_outputs_than_places_are_all_found() -> None:
 def test_an_output_that_cannot_end_is_cut_and_marked() -> None:
     chain = torch.zeros(V, V)
     chain[:, END] = float("-inf")
-    found = beam_search(TableModel(chain), SOURCES, SOURCES > 0, rules_of([0, 0], [5, 3]), beam=4, n_best=2)
+    found = beam_search(
+        TableModel(chain), Tokens(SOURCES, SOURCES > 0), rules_of([0, 0], [5, 3]), beam=4, n_best=2
+    )
     assert [[len(each.ids) for each in hypotheses] for hypotheses in found] == [[5, 5], [3, 3]]
     assert all(each.truncated for hypotheses in found for each in hypotheses)
 
@@ -192,11 +203,11 @@ def test_a_sentence_that_is_done_costs_nothing_more() -> None:
 
     chain = torch.zeros(V, V)
     chain[:, END] = float("-inf")
-    beam_search(Watched(chain), SOURCES, SOURCES > 0, rules_of([0, 0], [3, 6]), beam=2)
+    beam_search(Watched(chain), Tokens(SOURCES, SOURCES > 0), rules_of([0, 0], [3, 6]), beam=2)
     assert asked == [2, 4, 4, 2, 2, 2]
 
 
 @pytest.mark.parametrize("n_best", [0, 4])
 def test_more_outputs_than_places_are_refused(n_best: int) -> None:
     with pytest.raises(UsageError, match=rf"n_best \({n_best}\).*beam \(3\)"):
-        beam_search(table(0), SOURCES, SOURCES > 0, rules_of([0, 0], [5, 5]), beam=3, n_best=n_best)
+        beam_search(table(0), Tokens(SOURCES, SOURCES > 0), rules_of([0, 0], [5, 5]), beam=3, n_best=n_best)

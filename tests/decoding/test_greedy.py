@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from regard.data.inputs import Tokens
 from regard.decoding.greedy import greedy
 from regard.decoding.search import Rules
 from regard.models.table import TableModel
@@ -36,7 +37,9 @@ def test_agrees_with_a_naive_loop(seed: int) -> None:
     for row, source in enumerate(sources):
         src[row, : len(source)] = torch.tensor(source)
     most = [7, 13, 5]
-    found = greedy(TableModel(chain, echo), src, src > 0, Rules(torch.zeros(3).long(), torch.tensor(most)))
+    found = greedy(
+        TableModel(chain, echo), Tokens(src, src > 0), Rules(torch.zeros(3).long(), torch.tensor(most))
+    )
     for each, source, limit in zip(found, sources, most, strict=True):
         ids, score, truncated = by_hand(chain, echo, source, limit)
         assert (each.ids, each.truncated) == (ids, truncated)
@@ -46,6 +49,6 @@ def test_agrees_with_a_naive_loop(seed: int) -> None:
 def test_the_first_of_equals_wins() -> None:
     src = torch.tensor([[4, END]])
     rules = Rules(torch.tensor([3]), torch.tensor([4]))
-    (found,) = greedy(TableModel(torch.zeros(V, V)), src, src > 0, rules)
+    (found,) = greedy(TableModel(torch.zeros(V, V)), Tokens(src, src > 0), rules)
     assert found.ids == [4, 4, 4]  # then the end, id 2, comes before 4
     assert not found.truncated

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from regard.data.inputs import Tokens
 from regard.decoding.greedy import greedy
 from regard.decoding.sampling import Sampling, draw, sample
 from regard.decoding.search import Rules
@@ -65,19 +66,18 @@ def test_top_p_looks_at_what_top_k_left() -> None:
 def test_only_the_likeliest_left_is_greedy_search(sampling: Sampling) -> None:
     for seed in range(5):
         rules = rules_of(7, 11, 5)
-        drawn = sample(table(seed), SOURCES, REAL, rules, sampling=sampling)
-        assert [each for (each,) in drawn] == greedy(table(seed), SOURCES, REAL, rules)
+        drawn = sample(table(seed), Tokens(SOURCES, REAL), rules, sampling=sampling)
+        assert [each for (each,) in drawn] == greedy(table(seed), Tokens(SOURCES, REAL), rules)
 
 
 def test_neighbours_and_batches_change_nothing() -> None:
     model, sampling, most = table(), Sampling(seed=7), (23, 5, 17)
-    together = sample(model, SOURCES, REAL, rules_of(*most), sampling=sampling, draws=3)
+    together = sample(model, Tokens(SOURCES, REAL), rules_of(*most), sampling=sampling, draws=3)
     for row, limit in enumerate(most):
         width = int(REAL[row].sum())
         alone = sample(
             model,
-            SOURCES[row : row + 1, :width],
-            REAL[row : row + 1, :width],
+            Tokens(SOURCES[row : row + 1, :width], REAL[row : row + 1, :width]),
             rules_of(limit),
             sampling=sampling,
             draws=3,
@@ -87,9 +87,9 @@ def test_neighbours_and_batches_change_nothing() -> None:
 
 def test_the_seed_decides_and_draws_differ() -> None:
     model, rules = table(), rules_of(29, 29, 29)
-    first = sample(model, SOURCES, REAL, rules, sampling=Sampling(seed=1), draws=5)
-    again = sample(model, SOURCES, REAL, rules, sampling=Sampling(seed=1), draws=5)
-    other = sample(model, SOURCES, REAL, rules, sampling=Sampling(seed=2), draws=5)
+    first = sample(model, Tokens(SOURCES, REAL), rules, sampling=Sampling(seed=1), draws=5)
+    again = sample(model, Tokens(SOURCES, REAL), rules, sampling=Sampling(seed=1), draws=5)
+    other = sample(model, Tokens(SOURCES, REAL), rules, sampling=Sampling(seed=2), draws=5)
     assert first == again
     assert first != other
     assert len({tuple(each.ids) for each in first[0]}) > 1
@@ -97,8 +97,8 @@ def test_the_seed_decides_and_draws_differ() -> None:
 
 def test_the_score_is_that_of_the_model_without_temperature() -> None:
     model = table()
-    (drawn,) = sample(model, SOURCES[:1], REAL[:1], rules_of(19), sampling=Sampling(temperature=3.0))
-    state, last, total = model.start(SOURCES[:1], REAL[:1]), 1, 0.0
+    (drawn,) = sample(model, Tokens(SOURCES[:1], REAL[:1]), rules_of(19), sampling=Sampling(temperature=3.0))
+    state, last, total = model.start(Tokens(SOURCES[:1], REAL[:1])), 1, 0.0
     written = [*drawn[0].ids, END] if not drawn[0].truncated else drawn[0].ids
     for token in written:
         logits, state = model.step(torch.tensor([last]), state)
@@ -119,3 +119,11 @@ def test_the_score_is_that_of_the_model_without_temperature() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, float], rule: str) -> None:
     with pytest.raises(UsageError, match=rule):
         Sampling(**wrong)  # type: ignore[arg-type]
+
+
+def test_min_p_keeps_what_comes_near_the_likeliest() -> None:
+    wanted = torch.tensor([0, 0, 4 / 7, 0, 3 / 7])
+    assert torch.allclose(shares(P.log(), Sampling(min_p=0.6)), wanted, atol=1e-3)
+    assert shares(P.log(), Sampling(min_p=1.0))[2] == 1
+    with pytest.raises(UsageError, match=r"min_p \(1.1\)"):
+        Sampling(min_p=1.1)

@@ -1,10 +1,14 @@
 """The rules of an output, and the loop that writes one token a row."""
 
+import contextlib
+
 import pytest
 import torch
 
 from regard.config import DecodeConfig
-from regard.decoding.search import Rules, log_probabilities, write
+from regard.data.inputs import Tokens
+from regard.decoding.greedy import likeliest
+from regard.decoding.search import Rules, log_probabilities, walk, write
 from regard.errors import ModelError
 from regard.models.table import TableModel
 
@@ -60,7 +64,7 @@ def test_rows_that_are_done_leave_the_batch() -> None:
     def choose(logp: torch.Tensor, step: int, rows: torch.Tensor) -> torch.Tensor:
         return torch.where(rows <= step, END, B)
 
-    found = write(model, model.start(src, src > 0), rules, choose)
+    found = write(model, model.start(Tokens(src, src > 0)), rules, choose)
     assert [each.ids for each in found] == [[B] * i for i in range(4)]
     assert asked == [4, 3, 2, 1]
 
@@ -69,7 +73,9 @@ def test_each_row_is_cut_at_its_own_limit_and_marked() -> None:
     model = TableModel(torch.zeros(V, V))
     src = torch.full((3, 3), A)
     rules = Rules(torch.zeros(3).long(), torch.tensor([5, 1, 3]))
-    found = write(model, model.start(src, src > 0), rules, lambda logp, step, rows: torch.full_like(rows, C))
+    found = write(
+        model, model.start(Tokens(src, src > 0)), rules, lambda logp, step, rows: torch.full_like(rows, C)
+    )
     assert [each.ids for each in found] == [[C] * 5, [C], [C] * 3]
     assert all(each.truncated for each in found)
     assert [each.length for each in found] == [5, 1, 3]
@@ -81,7 +87,23 @@ def test_the_score_is_log_p_by_length_with_the_end_counted() -> None:
     model = TableModel(chain)
     src = torch.tensor([[A, END]])
     rules = Rules(torch.tensor([2]), torch.tensor([9]), penalty=2.0)
-    (found,) = write(model, model.start(src, src > 0), rules, lambda logp, step, rows: logp.argmax(-1))
+    (found,) = write(
+        model, model.start(Tokens(src, src > 0)), rules, lambda logp, step, rows: logp.argmax(-1)
+    )
     # The first A is certain. With two tokens written, the end and A are equal and the first of them wins.
     assert found.ids == [A, A]
     assert found.score == pytest.approx(2 * torch.tensor(0.5).log().item() / 3**2)
+
+
+def test_a_walk_gives_each_token_as_it_comes_and_can_be_told_to_stop() -> None:
+    chain = torch.full((V, V), -9.0)
+    chain[BEGIN, A] = chain[A, B] = chain[B, C] = chain[C, A] = 0.0
+    model, rules = TableModel(chain), Rules(torch.tensor([0, 0]), torch.tensor([9, 4]))
+    steps = walk(model, model.start(Tokens(torch.tensor([[A, END], [B, END]]))), rules, likeliest)
+    found = [next(steps)]
+    with contextlib.suppress(StopIteration):
+        while True:
+            done = found[-1].sentence == 0 if len(found) == 2 else None
+            found.append(steps.send(done))
+    assert [step.sentence.tolist() for step in found] == [[0, 1], [0, 1], [1], [1]]
+    assert [step.ids.tolist() for step in found] == [[A, A], [B, B], [C], [A]]

@@ -13,9 +13,9 @@ import sentencepiece as spm
 import torch
 
 from regard.config import Config, merge
-from regard.decoding.translator import Translation
 from regard.models import build
 from regard.models.folder import Loaded
+from regard.tasks.translation.translator import Translation
 from regard.text.tokenizer import Tokenizer
 
 SHAPE = {

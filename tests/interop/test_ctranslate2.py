@@ -11,10 +11,10 @@ import pytest
 from command import Run, complaint
 
 from regard.decoding.sampling import Sampling
-from regard.decoding.translator import Translator
 from regard.errors import ModelError, UsageError
 from regard.interop import ctranslate2
 from regard.models.folder import Loaded, load
+from regard.tasks.translation.translator import Translator
 
 Make = Callable[..., Loaded]
 Agree = Callable[..., None]
@@ -84,7 +84,7 @@ def test_a_trained_model(model: Path, agree: Agree, tmp_path: Path, regard: Run)
     out = tmp_path / "out"
     assert regard("export", "-m", model, "--to", "ctranslate2", "-o", out).returncode == 0
     loaded = load(model)
-    ours, runner = Translator(*loaded[1:], loaded.config.decode), ctranslate2.load(out)
+    ours, runner = Translator(loaded.model, loaded.tokenizer, loaded.config.decode), ctranslate2.load(out)
     lines = ["a b c", "q w e r t z", "", "hello there", "ü"]
     agree(*(list(each.stream(lines, beam=4, n_best=3)) for each in (ours, runner)))
     text = "\n".join(lines) + "\n"

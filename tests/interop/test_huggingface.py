@@ -9,10 +9,11 @@ import torch
 from command import Run, complaint
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from regard.decoding.translator import Translator
+from regard.data.inputs import Tokens
 from regard.errors import ModelError
 from regard.interop import huggingface
 from regard.models.folder import Loaded
+from regard.tasks.translation.translator import Translator
 
 Make = Callable[..., Loaded]
 VARIANTS: list[dict[str, Any]] = [
@@ -41,7 +42,7 @@ def test_tokens_logits_and_translations(
     tgt = torch.randint(4, 700, (3, 7))
     model: Any = loaded.model
     with torch.inference_mode():
-        wanted = model.project(model(tokens.input_ids, tokens.attention_mask.bool(), tgt))
+        wanted = model.project(model(Tokens(tokens.input_ids, tokens.attention_mask.bool()), tgt))
         found = theirs.eval()(
             input_ids=tokens.input_ids, attention_mask=tokens.attention_mask, decoder_input_ids=tgt
         ).logits

@@ -15,13 +15,14 @@ from command import Run, complaint
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from regard.cli.main import run
-from regard.decoding.translator import Translator, load
-from regard.engine.load import load as load_engine
+from regard.data.inputs import Tokens
 from regard.errors import ModelError
 from regard.interop import ctranslate2, huggingface, marian
 from regard.models.folder import Loaded
 from regard.models.folder import load as load_folder
 from regard.models.transformer import Transformer
+from regard.tasks.translation.load import load as load_engine
+from regard.tasks.translation.translator import Translator, load
 
 B, T = 3, 7
 
@@ -96,7 +97,7 @@ def test_logits_tokens_and_translations_are_theirs(
     assert isinstance(loaded.model, Transformer)
     with torch.inference_mode():
         wanted = theirs(**tokens, decoder_input_ids=tgt).logits
-        hidden = loaded.model(tokens.input_ids, tokens.attention_mask.bool(), tgt)
+        hidden = loaded.model(Tokens(tokens.input_ids, tokens.attention_mask.bool()), tgt)
         torch.testing.assert_close(loaded.model.project(hidden), wanted, atol=1e-4, rtol=1e-4)
         written = theirs.generate(**tokens, num_beams=1, do_sample=False, max_new_tokens=20).tolist()
     translator = Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
@@ -180,7 +181,7 @@ def test_imported_models_live_on(folder: Path, english: list[str], german: list[
     ] == (list(_rows(wanted, english)))
     tgt = torch.randint(1, 99, (B, T))
     with torch.inference_mode():
-        hidden = wanted.model(tokens.input_ids, tokens.attention_mask.bool(), tgt)
+        hidden = wanted.model(Tokens(tokens.input_ids, tokens.attention_mask.bool()), tgt)
         logits = theirs(**tokens, decoder_input_ids=tgt).logits
         torch.testing.assert_close(wanted.model.project(hidden), logits, atol=1e-4, rtol=1e-4)
 
@@ -271,7 +272,7 @@ def edited(folder: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> 
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("config.json", {"model_type": "bert"}, "'bert'.*marian"),
+    ("config.json", {"model_type": "bert"}, "bert.*marian"),
     ("config.json", {"model_type": None}, "type None"),
     ("config.json", {"activation_function": "quick_gelu"}, "quick_gelu.*relu"),
     ("config.json", {"d_model": 60}, r"\(\d+, 30\).*\(\d+, 60\)"),

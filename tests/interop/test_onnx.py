@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from regard.decoding.translator import Translator
 from regard.errors import ModelError
 from regard.interop import onnx
 from regard.models.folder import Loaded
+from regard.tasks.translation.translator import Translator
 
 VARIANTS: list[dict[str, Any]] = [
     {"model__norm": "pre", "model__norm_weights": "gain"},

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import UsageError
-from regard.interop.parts import need, new_folder
+from regard.config import Config, merge
+from regard.errors import ModelError, UsageError
+from regard.interop.parts import need, new_folder, position_table
 
 
 def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -41,3 +42,9 @@ def test_a_missing_package_says_which_extra_brings_it() -> None:
         UsageError, match=r"no_such_package is not installed; pip install 'regard\[interop\]'"
     ):
         need("no_such_package")
+
+
+def test_a_table_of_positions_is_bounded() -> None:
+    config = merge(Config(), {"decode.max_source": 10_000_000, "decode.max_ratio": 1000.0})
+    with pytest.raises(ModelError, match=r"lower decode\.max_source"):
+        position_table(None, config)  # type: ignore[arg-type]

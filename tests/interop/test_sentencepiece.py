@@ -79,7 +79,7 @@ def test_the_file_is_what_the_package_calls_valid(tokenizer: Tokenizer) -> None:
     ("options", "said"),
     [
         ({"model_type": "word"}, "kind 3"),
-        ({"user_defined_symbols": ["<x>"]}, "user-defined symbol '<x>'"),
+        ({"user_defined_symbols": ["<x>"]}, "user-defined symbol <x>"),
         ({"treat_whitespace_as_suffix": True}, "spaces"),
     ],
 )
@@ -98,3 +98,19 @@ def test_a_table_that_is_cut_is_refused_and_noise_ends() -> None:
         noise = random.Random(seed).randbytes(4096)
         with contextlib.suppress(ValueError):  # or it holds nothing; it never hangs
             sentencepiece.read_charsmap(b"\x00\x08\x00\x00" + noise)
+
+
+def test_strings_that_share_their_ends_are_bounded(tmp_path: Path) -> None:
+    """Each of three thousand rewritings would be a part of one string of two million bytes."""
+    table = sentencepiece._charsmap({chr(0x4E00 + i): chr(0x5E00 + i) * 2 for i in range(3000)})
+    end = 4 + int.from_bytes(table[:4], "little")
+    rules = sentencepiece.field(3, sentencepiece.field(2, table[:end] + b"x" * 2_000_000 + b"\0"))
+    (tmp_path / "evil.spm").write_bytes(sentencepiece.field(1, sentencepiece.field(1, b"a")) + rules)
+    with pytest.raises(ModelError, match="very long string"):
+        sentencepiece.read(tmp_path / "evil.spm")
+
+
+def test_a_file_of_empty_parts_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "evil.spm").write_bytes(sentencepiece.field(1, b"") * 700_000)
+    with pytest.raises(ModelError, match="more than 600,000 parts"):
+        sentencepiece.read(tmp_path / "evil.spm")

@@ -6,10 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from regard.config import Config, DecodeConfig, merge
-from regard.data.batch import pad_sources
+from regard.data.inputs import Tokens, pad_sources
 from regard.decoding.beam import beam_search
 from regard.decoding.greedy import greedy
 from regard.decoding.sampling import Sampling, sample
@@ -55,9 +54,9 @@ def transformer(seed: int, positions: str = "sinusoidal") -> Any:
     return model
 
 
-def prepare(model: Any, sources: list[list[int]], config: DecodeConfig) -> tuple[Tensor, Tensor, Rules]:
-    src, src_mask = pad_sources([[*ids, END] for ids in sources])
-    return src, src_mask, Rules.of(config, src_mask.sum(1).tolist(), max_length=model.max_length)
+def prepare(model: Any, sources: list[list[int]], config: DecodeConfig) -> tuple[Tokens, Rules]:
+    inputs = pad_sources([[*ids, END] for ids in sources])
+    return inputs, Rules.of(config, inputs.real.sum(1).tolist(), max_length=model.max_length)
 
 
 def search(model: Any, sources: list[list[int]], config: DecodeConfig) -> list[list[Hypothesis]]:
@@ -124,12 +123,12 @@ def test_a_score_is_what_teacher_forcing_gives(
     """Cached steps and one whole pass agree on log p of every output."""
     model = transformer(seed)
     for ids, found in zip(sources, search(model, sources, config), strict=True):
-        src, src_mask = pad_sources([[*ids, END]])
+        inputs = pad_sources([[*ids, END]])
         for each in found:
             written = torch.tensor([each.ids if each.truncated else [*each.ids, END]])
             tgt_in = torch.cat([torch.tensor([[1]]), written[:, :-1]], 1)
             with torch.inference_mode():
-                logp = model.project(model(src, src_mask, tgt_in)).log_softmax(-1)
+                logp = model.project(model(inputs, tgt_in)).log_softmax(-1)
             total = logp.gather(2, written[..., None]).sum().item()
             wanted = total / written.shape[1] ** config.length_penalty
             assert each.score == pytest.approx(wanted, rel=1e-3, abs=1e-4)

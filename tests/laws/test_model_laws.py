@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from regard.attention import attend, record, weigh
 from regard.config import Config, merge
+from regard.data.inputs import Tokens
 from regard.models import build
 
 V = 31
@@ -48,7 +49,7 @@ def test_changing_the_future_changes_no_past_output(
     changed = tgt.clone()
     changed[:, cut:] = (changed[:, cut:] + 7) % V
     mask = torch.ones_like(src, dtype=torch.bool)
-    before, after = model(src, mask, tgt), model(src, mask, changed)
+    before, after = model(Tokens(src, mask), tgt), model(Tokens(src, mask), changed)
     torch.testing.assert_close(before[:, :cut], after[:, :cut], atol=1e-5, rtol=1e-4)
     assert not torch.allclose(before[:, cut:], after[:, cut:], atol=1e-4)
 
@@ -60,12 +61,12 @@ def test_padding_and_neighbours_change_nothing(
 ) -> None:
     model = make(variant, seed)
     src, tgt = ids(1, source), ids(1, target)
-    alone = model(src, torch.ones_like(src, dtype=torch.bool), tgt)
+    alone = model(Tokens(src), tgt)
     wide = torch.cat([src, ids(1, padding)], 1)
     wide = torch.cat([wide, ids(neighbours, source + padding)])
     mask = torch.ones_like(wide, dtype=torch.bool)
     mask[0, source:] = False
-    together = model(wide, mask, torch.cat([tgt, ids(neighbours, target)]))
+    together = model(Tokens(wide, mask), torch.cat([tgt, ids(neighbours, target)]))
     torch.testing.assert_close(together[:1], alone, atol=1e-5, rtol=1e-4)
 
 
@@ -75,7 +76,7 @@ def test_cached_equals_uncached(variant: dict[str, str], seed: int, source: int,
     model = make(variant, seed)
     src, tgt = ids(2, source), ids(2, target)
     mask = torch.ones_like(src, dtype=torch.bool)
-    whole, state = model.project(model(src, mask, tgt)), model.start(src, mask)
+    whole, state = model.project(model(Tokens(src, mask), tgt)), model.start(Tokens(src, mask))
     for t in range(target):
         logits, state = model.step(tgt[:, t], state)
         torch.testing.assert_close(logits, whole[:, t], atol=1e-4, rtol=1e-4)
@@ -87,7 +88,7 @@ def test_weights_of_a_row_sum_to_one(variant: dict[str, str], seed: int, source:
     model = make(variant, seed)
     src = ids(2, source)
     with record() as tape:
-        model(src, torch.ones_like(src, dtype=torch.bool), ids(2, target))
+        model(Tokens(src), ids(2, target))
     for name in tape.names():
         torch.testing.assert_close(tape[name][0].sum(-1), torch.ones(2, 3, tape[name][0].shape[2]))
 

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.attention import record
-from regard.attention.score import SCORES
 from regard.attention.switch import heads_off
 from regard.config import REPLACED, Config, merge
+from regard.data.inputs import Tokens
+from regard.kinds import SCORES
 from regard.models import build
 
 V = 31
@@ -58,7 +59,7 @@ def test_changing_the_future_changes_no_past_output(
     changed = tgt.clone()
     changed[:, cut:] = (changed[:, cut:] + 7) % V
     mask = torch.ones_like(src, dtype=torch.bool)
-    before, after = model(src, mask, tgt), model(src, mask, changed)
+    before, after = model(Tokens(src, mask), tgt), model(Tokens(src, mask), changed)
     torch.testing.assert_close(before[:, :cut], after[:, :cut], atol=1e-5, rtol=1e-4)
     assert not torch.allclose(before[:, cut:], after[:, cut:], atol=1e-5)
 
@@ -70,12 +71,12 @@ def test_padding_and_neighbours_change_nothing(
 ) -> None:
     model = make(variant, seed)
     src, tgt = ids(1, source), ids(1, target)
-    alone = model(src, torch.ones_like(src, dtype=torch.bool), tgt)
+    alone = model(Tokens(src), tgt)
     wide = torch.cat([src, ids(1, padding)], 1)
     wide = torch.cat([wide, ids(neighbours, source + padding)])
     mask = torch.ones_like(wide, dtype=torch.bool)
     mask[0, source:] = False
-    together = model(wide, mask, torch.cat([tgt, ids(neighbours, target)]))
+    together = model(Tokens(wide, mask), torch.cat([tgt, ids(neighbours, target)]))
     torch.testing.assert_close(together[:1], alone, atol=1e-5, rtol=1e-4)
 
 
@@ -87,7 +88,7 @@ def test_cached_equals_uncached_whatever_becomes_of_the_rows(
     model = make(variant, seed)
     src, tgt = ids(3, source), ids(3, target)
     mask = torch.arange(source) < torch.tensor([source, max(1, source - 2), 1])[:, None]
-    whole, state = model.project(model(src, mask, tgt)), model.start(src, mask)
+    whole, state = model.project(model(Tokens(src, mask), tgt)), model.start(Tokens(src, mask))
     rows = torch.arange(3)
     for t in range(target):
         logits, state = model.step(tgt[rows, t], state)
@@ -104,8 +105,8 @@ def test_weights_of_a_row_sum_to_one(variant: dict[str, object], seed: int, sour
     src, tgt = ids(2, source), ids(2, target)
     mask = torch.ones_like(src, dtype=torch.bool)
     with record() as tape:
-        recorded = model(src, mask, tgt)
-    torch.testing.assert_close(recorded, model(src, mask, tgt), atol=1e-5, rtol=1e-4)
+        recorded = model(Tokens(src, mask), tgt)
+    torch.testing.assert_close(recorded, model(Tokens(src, mask), tgt), atol=1e-5, rtol=1e-4)
     assert "decoder.1.cross" in tape.names()
     for name in tape.names():
         (weights,) = tape[name]
@@ -123,9 +124,9 @@ def test_heads_that_are_off_let_nothing_of_the_source_through(kind: str) -> None
     mask = torch.ones_like(src, dtype=torch.bool)
     every = {f"decoder.{i}.cross": range(3) for i in range(2)}
     with torch.no_grad(), heads_off(every):
-        deaf, also = model(src, mask, tgt), model(other, mask, tgt)
-        state = model.start(src, mask)
+        deaf, also = model(Tokens(src, mask), tgt), model(Tokens(other, mask), tgt)
+        state = model.start(Tokens(src, mask))
         logits, _ = model.step(tgt[:, 0], state)
         torch.testing.assert_close(logits, model.project(deaf)[:, 0], atol=1e-5, rtol=1e-4)
     assert torch.allclose(deaf, also, atol=1e-6) == (kind != "rnn-attention")
-    assert not torch.allclose(deaf, model(src, mask, tgt), atol=1e-3)
+    assert not torch.allclose(deaf, model(Tokens(src, mask), tgt), atol=1e-3)

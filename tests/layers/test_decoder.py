@@ -6,6 +6,7 @@ from torch import nn
 
 from regard.attention import MultiHead
 from regard.attention.masks import padding_mask
+from regard.attention.site import crossing, writing
 from regard.layers import DecoderLayer
 
 B, T, S, H, D, F = 2, 5, 7, 3, 33, 29
@@ -13,7 +14,9 @@ B, T, S, H, D, F = 2, 5, 7, 3, 33, 29
 
 def make(norm: str) -> DecoderLayer:
     torch.manual_seed(0)
-    return DecoderLayer(MultiHead(D, H), MultiHead(D, H), D, F, norm=norm, dropout=0.0)
+    return DecoderLayer(
+        MultiHead(D, H, site=writing(0)), MultiHead(D, H, site=crossing(0)), D, F, norm=norm, dropout=0.0
+    )
 
 
 def twin(ours: DecoderLayer, norm: str) -> nn.TransformerDecoderLayer:

@@ -3,11 +3,12 @@
 import torch
 
 from regard.attention.positions import Positions, build_positions, sinusoids
+from regard.config import PositionsConfig
 from regard.layers import Embedding
 
 
 def test_scaled_rows_plus_positions() -> None:
-    layer = Embedding(17, 6, positions=build_positions("sinusoidal", 6, 8))
+    layer = Embedding(17, 6, positions=build_positions(PositionsConfig("sinusoidal", 8), 6))
     ids = torch.tensor([[3, 5, 16], [0, 1, 2]])
     expected = layer.weight[ids] * 6**0.5 + sinusoids(3, 6, 2)
     torch.testing.assert_close(layer(ids, 2), expected)

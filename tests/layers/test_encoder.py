@@ -7,6 +7,7 @@ from torch import nn
 from regard.attention import MultiHead, heads_off, record
 from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
+from regard.attention.site import Site, reading
 from regard.config import AttentionConfig
 from regard.layers import EncoderLayer
 
@@ -47,7 +48,7 @@ def test_a_layer_that_is_computed_again_is_the_same_layer(kind: str, monkeypatch
     monkeypatch.setattr("regard.layers.encoder.SLICE", 5)
     config = AttentionConfig(kind=kind, window=3, rank=4, max_length=20)
     layer = EncoderLayer(
-        MultiHead(D, H, name="here", kernel=build_kernel(config, "encoder"), dropout=0.25),
+        MultiHead(D, H, site=Site("here"), kernel=build_kernel(config, reading(0)), dropout=0.25),
         D,
         F,
         norm="pre",

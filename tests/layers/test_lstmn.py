@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from regard.attention import record
-from regard.attention.score import SCORES
+from regard.attention.site import Site
 from regard.attention.switch import heads_off
 from regard.errors import UsageError
+from regard.kinds import SCORES
 from regard.layers.lstmn import MemoryLSTM
 
 B, T, H, K = 2, 5, 3, 4
@@ -15,7 +16,7 @@ D = H * K
 
 def make(score: str = "scaled-dot", **options: float) -> MemoryLSTM:
     torch.manual_seed(0)
-    return MemoryLSTM(D, H, name="self", score=score, norm="post", dropout=0.0, **options)
+    return MemoryLSTM(D, H, site=Site("self"), score=score, norm="post", dropout=0.0, **options)
 
 
 def by_the_paper(layer: MemoryLSTM, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -43,3 +43,18 @@ def test_a_norm_with_and_without_what_it_learns() -> None:
             torch.testing.assert_close(torch.tensor(found), torch.tensor(wanted), atol=1e-5, rtol=1e-4)
     assert gain.tolist() == [1.0] * 7
     assert bias.tolist() == [0.0] * 7
+
+
+def test_root_mean_squares() -> None:
+    x, f = torch.randn(2, 5, 7), nn.Linear(7, 7)
+    for word in ("post-rms", "pre-rms"):
+        around = Residual(7, norm=word, dropout=0.0)
+        nn.init.normal_(around.norm.weight)
+
+        def norm(y: torch.Tensor, gain: torch.Tensor = around.norm.weight) -> torch.Tensor:
+            return gain * y / (y.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+        wanted = norm(x + f(x)) if word == "post-rms" else x + f(norm(x))
+        torch.testing.assert_close(around(x, f), wanted)
+        around.norm.keep(norm_weights="none", norm_eps=1e-5, bias=True)
+        assert not list(around.norm.parameters())

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from regard.config import Config, DecodeConfig, merge
-from regard.decoding.translator import Translator
 from regard.look.look import Look, look
 from regard.models import build
+from regard.tasks.translation.translator import Translator
 from regard.text.tokenizer import Tokenizer
 
 LINES = ["the small dog runs", "a man, a dog and a house.", "the cats run to the house!", "a river bank?"]

@@ -3,11 +3,11 @@
 import pytest
 
 from regard.attention.switch import heads_off
-from regard.decoding.evaluate import score
-from regard.decoding.translator import Translator
 from regard.errors import ModelError
 from regard.look.ablate import every_head, rank_heads
 from regard.models.table import TableModel
+from regard.tasks.translation.evaluate import score
+from regard.tasks.translation.translator import Translator
 
 SOURCES = ["the small dog", "a man", "the cats run"]
 

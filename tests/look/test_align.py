@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 import torch
 
+from regard.attention.site import crossing
 from regard.errors import UsageError
 from regard.look.align import align, sharpest
 from regard.look.look import Look
@@ -17,7 +18,7 @@ def pointing(seen: Look, layer: int, share: float) -> Map:
     weights = torch.full((3, rows, keys), (1 - share) / keys)
     for t in range(rows):
         weights[:, t, max(0, keys - 2 - t)] += share
-    return Map(f"decoder.{layer}.cross", "cross", layer, weights)
+    return Map(crossing(layer), weights)
 
 
 def test_the_sharpest_layer_is_taken_and_pairs_follow_it(seen):

@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 
-from regard.data.batch import pad_sources
-from regard.decoding.translator import Translator
+from regard.data.inputs import pad_sources
 from regard.errors import DataError, ModelError, UsageError
 from regard.look.context import compare_word
 from regard.models.table import TableModel
+from regard.tasks.translation.translator import Translator
 
 SENTENCES = ["the river bank", "a Bank, a man and a bank", "run to the house, bank!"]
 
@@ -28,7 +28,7 @@ def test_vectors_are_the_encoders_mean_over_pieces(found, make):
     translator = make(1)
     ids = [*translator.tokenizer.encode(SENTENCES[0]), translator.tokenizer.end_id]
     with torch.inference_mode():
-        memory = translator.model.encode(*pad_sources([ids]))[0].float()
+        memory = translator.model.encode(pad_sources([ids]))[0].float()
     word = found.occurrences[0].word
     torch.testing.assert_close(found.vectors[0], memory[word.first : word.end].mean(0))
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from hostile import HOSTILE
 
+from regard.attention.site import Site
 from regard.look.look import Look, Origin
 from regard.look.words import Side, Word
 
@@ -32,7 +33,7 @@ def hostile(seen: Look, texts: list[str]) -> Look:
         target=side(seen.target, count),
         read=side(seen.read, count),
         confidence=(0.5,) * count,
-        maps=(*maps, dataclasses.replace(maps[0], name=texts[2], layer=1)),
+        maps=(*maps, dataclasses.replace(maps[0], site=Site(texts[2], 1))),
         origin=Origin(texts[3], "\n".join(texts)),
     )
 

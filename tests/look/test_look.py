@@ -8,11 +8,11 @@ import torch
 import regard
 import regard.look
 from regard.config import DecodeConfig
-from regard.decoding.translator import Translator
 from regard.errors import DataError, ModelError, UsageError
 from regard.look.look import ENDINGS, Look, look
 from regard.models import folder
 from regard.models.table import TableModel
+from regard.tasks.translation.translator import Translator
 
 
 def test_the_translation_is_the_translators_own(make):

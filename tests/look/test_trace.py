@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from regard.attention import record
-from regard.data.batch import pad_sources
-from regard.decoding.translator import Translator
+from regard.data.inputs import pad_sources
 from regard.look.maps import maps
 from regard.look.trace import Trace, Watched, attentions, follow
+from regard.tasks.translation.translator import Translator
 
 TEXTS = ["the small dog", "a man and a house, what is the river bank?", "run", "the cats!"]
 KINDS: dict[str, dict[str, Any]] = {
@@ -49,7 +49,7 @@ def forced(translator: Translator, trace: Trace) -> dict[str, Tensor]:
     """The slow twin: the whole output read at once, in a batch of its own."""
     read = [translator.tokenizer.begin_id, *trace.written[:-1]]
     with torch.inference_mode(), record() as tape:
-        translator.model(*pad_sources([trace.source]), torch.tensor([read]))
+        translator.model(pad_sources([trace.source]), torch.tensor([read]))
     return {name: torch.cat(list(tape[name]), 2)[0] for name in tape.names()}
 
 
@@ -89,7 +89,7 @@ def test_the_probabilities_of_what_was_written_are_the_models(make, beam):
     for trace in traces:
         read = torch.tensor([[translator.tokenizer.begin_id, *trace.written[:-1]]])
         with torch.inference_mode():
-            hidden = translator.model(*pad_sources([trace.source]), read)
+            hidden = translator.model(pad_sources([trace.source]), read)
             logp = translator.model.project(hidden)[0].float().log_softmax(-1)
         wanted = logp.gather(1, torch.tensor(trace.written)[:, None])[:, 0]
         torch.testing.assert_close(torch.tensor(trace.logp), wanted, atol=1e-4, rtol=0)
@@ -130,4 +130,6 @@ def test_attentions_are_the_modules_that_tape(make):
     for kind in KINDS.values():
         translator = make(0, **kind)
         _, (trace,) = search(translator, TEXTS[:1])
-        assert {each.name for each in attentions(translator.model)} == {each.name for each in maps(trace)}
+        assert {each.site.name for each in attentions(translator.model)} == {
+            each.name for each in maps(trace)
+        }

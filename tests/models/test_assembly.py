@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from regard.config import REPLACED, Config, merge
-from regard.models import MODELS, build
+from regard.data.inputs import Tokens
+from regard.kinds import MODELS
+from regard.models import build
 from regard.models.assembly import needed_mask
 from regard.models.transformer import count_parameters
 
@@ -17,7 +19,7 @@ def make(kind: str, **over: object) -> torch.nn.Module:
 
 
 def test_every_kind_of_the_config_has_a_model() -> None:
-    assert MODELS.keys() == {"transformer", *REPLACED}
+    assert set(MODELS) == {"transformer", "decoder", *REPLACED}
 
 
 def test_a_recurrence_begins_orthogonal_with_its_forget_gates_open() -> None:
@@ -66,7 +68,25 @@ def test_a_norm_learns_what_the_config_says_and_nothing_else_changes(kind: str) 
 
 
 def test_a_mask_is_made_where_there_is_padding() -> None:
-    assert needed_mask(torch.ones(2, 3) > 0) is None
-    mask = needed_mask(torch.tensor([[True, False]]))
+    assert needed_mask(Tokens(torch.ones(2, 3), torch.ones(2, 3) > 0)) is None
+    mask = needed_mask(Tokens(torch.ones(1, 2), torch.tensor([[True, False]])))
     assert mask is not None
     assert mask.shape == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "decoder", *REPLACED])
+def test_a_model_without_biases_has_none_in_its_products(kind: str) -> None:
+    whole, bare = make(kind).state_dict(), make(kind, **{"model.bias": False}).state_dict()
+    gone = set(whole) - set(bare)
+    assert set(bare) < set(whole)
+    assert all(name.endswith("bias") for name in gone)
+    assert any(name.endswith("out.bias") for name in gone) or kind in ("rnn", "conv")
+    assert all(torch.equal(bare[name], whole[name]) for name in bare)
+
+
+def test_muon_takes_a_gate_for_two_matrices() -> None:
+    layer = make("decoder", **{"model.activation": "swiglu"}).decoder[0].feed_forward
+    assert layer.matrices == {"inner.weight": 2}
+    bound = (6 / (48 + 192)) ** 0.5  # of one product, not of both as one
+    for part in layer.inner.weight.chunk(2):
+        assert bound * 0.97 < part.abs().max().item() <= bound

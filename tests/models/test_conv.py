@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from regard.attention import record
 from regard.attention.positions import sinusoids
 from regard.config import Config, merge
+from regard.data.inputs import Tokens
 from regard.errors import DataError, UsageError
 from regard.models import build
 from regard.models.conv import Convolution
@@ -47,14 +48,14 @@ def test_it_is_the_formula() -> None:
         q, k, v = (part.view(B, -1, H, D // H).transpose(1, 2) for part in (q, k, v))
         seen = (q @ k.mT / (D // H) ** 0.5).softmax(-1) @ v
         x = x + layer.cross.out(seen.transpose(1, 2).flatten(2))
-    out = model(src, torch.ones(B, S) > 0, tgt)
+    out = model(Tokens(src, torch.ones(B, S) > 0), tgt)
     torch.testing.assert_close(out, model.decoder_norm(x), atol=1e-5, rtol=1e-4)
 
 
 def test_every_decoder_layer_looks_at_the_source() -> None:
     model, src, tgt = make(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     with record() as tape:
-        model(src, torch.ones(B, S) > 0, tgt)
+        model(Tokens(src, torch.ones(B, S) > 0), tgt)
     assert tape.names() == ["decoder.0.cross", "decoder.1.cross"]
     assert tape["decoder.1.cross"][0].shape == (B, H, T, S)
 
@@ -63,7 +64,7 @@ def test_learned_positions_bound_the_length() -> None:
     model = make(positions__kind="learned", positions__max_length=6)
     assert model.max_length == 6
     with pytest.raises(DataError, match="7 tokens is longer than the 6"):
-        model(torch.randint(4, V, (B, S)), torch.ones(B, S) > 0, torch.randint(4, V, (B, T)))
+        model(Tokens(torch.randint(4, V, (B, S)), torch.ones(B, S) > 0), torch.randint(4, V, (B, T)))
 
 
 def test_settings_that_mean_nothing_are_refused() -> None:

@@ -96,7 +96,9 @@ def test_what_is_saved_is_loaded_bit_by_bit(
 def test_saving_twice_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
     loaded = folder.load(saved)
     again = tmp_path / "again"
-    folder.save(again, **loaded._asdict(), card="# Card ▁\n")
+    folder.save(
+        again, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card="# Card ▁\n"
+    )
     for name in FILES:
         assert (saved / name).read_bytes() == (again / name).read_bytes()
 

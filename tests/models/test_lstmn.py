@@ -5,6 +5,7 @@ import torch
 
 from regard.attention import record
 from regard.config import Config, merge
+from regard.data.inputs import Tokens
 from regard.errors import UsageError
 from regard.models import build
 from regard.models.lstmn import LSTMN
@@ -31,7 +32,7 @@ def test_the_next_word_comes_from_context_and_state() -> None:
     model, src, tgt = make(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     mask = torch.tensor([[True] * S, [True] * 4 + [False] * 3])
     with record() as tape:
-        out = model(src, mask, tgt)
+        out = model(Tokens(src, mask), tgt)
     x = model.embedding(src)
     for layer in model.encoder:
         x, _ = layer(x)
@@ -52,11 +53,11 @@ def test_the_tape_names_every_attention() -> None:
     model, src, tgt = make(), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     mask = torch.ones(B, S) > 0
     with record() as tape:
-        model(src, mask, tgt)
+        model(Tokens(src, mask), tgt)
     assert tape.names() == ["encoder.0.self", "decoder.0.self", "decoder.1.self", "decoder.1.cross"]
     assert tape["encoder.0.self"][0].shape == (B, H, S, S)
     assert (tape["decoder.0.self"][0].triu() == 0).all()  # strictly the past
-    state = model.start(src, mask)
+    state = model.start(Tokens(src, mask))
     with record() as steps:
         for t in range(3):
             _, state = model.step(tgt[:, t], state)

@@ -6,6 +6,7 @@ from torch import nn
 
 from regard.attention import record
 from regard.config import Config, merge
+from regard.data.inputs import Tokens
 from regard.errors import UsageError
 from regard.models import build
 from regard.models.rnn import RNN
@@ -74,7 +75,7 @@ def test_it_is_the_formula(kind: str) -> None:
     src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     mask = torch.tensor([[True] * S, [True] * 4 + [False] * 3])
     with torch.no_grad():
-        out = model(src, mask, tgt)
+        out = model(Tokens(src, mask), tgt)
         torch.testing.assert_close(out[0], slowly(model, src[0], tgt[0]), atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(out[1], slowly(model, src[1, :4], tgt[1]), atol=1e-5, rtol=1e-4)
 
@@ -83,18 +84,18 @@ def test_without_attention_nothing_is_taped_and_the_source_is_heard_all_the_same
     model, src, tgt = make("rnn"), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     mask = torch.ones(B, S) > 0
     with record() as tape:
-        heard = model(src, mask, tgt)
+        heard = model(Tokens(src, mask), tgt)
     assert tape.names() == []
     for place in range(S):
         other = src.clone()
         other[:, place] = 4 + (other[:, place] - 3) % (V - 4)
-        assert not torch.allclose(model(other, mask, tgt), heard, atol=1e-6), place
+        assert not torch.allclose(model(Tokens(other, mask), tgt), heard, atol=1e-6), place
 
 
 def test_the_attention_stands_above_the_last_layer() -> None:
     model, src, tgt = make("rnn-attention"), torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
     with record() as tape:
-        model(src, torch.ones(B, S) > 0, tgt)
+        model(Tokens(src, torch.ones(B, S) > 0), tgt)
     assert tape.names() == ["decoder.2.cross"]
     assert tape["decoder.2.cross"][0].shape == (B, H, T, S)
 
@@ -103,7 +104,7 @@ def test_the_attention_stands_above_the_last_layer() -> None:
 def test_any_number_of_layers_on_either_side(kind: str) -> None:
     model = make(kind, model__encoder_layers=3, model__decoder_layers=1)
     src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
-    assert model(src, torch.ones(B, S) > 0, tgt).shape == (B, T, D)
+    assert model(Tokens(src, torch.ones(B, S) > 0), tgt).shape == (B, T, D)
     assert model.max_length is None
 
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from regard.attention import record
 from regard.config import Config, merge
+from regard.data.inputs import Tokens
 from regard.errors import DataError
 from regard.models import build
 from regard.models.transformer import Transformer, count_parameters
@@ -39,8 +40,8 @@ def sentences() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_teacher_forcing_equals_steps(norm: str) -> None:
     model = make(model__norm=norm)
     src, mask, tgt = sentences()
-    whole = model.project(model(src, mask, tgt))
-    state = model.start(src, mask)
+    whole = model.project(model(Tokens(src, mask), tgt))
+    state = model.start(Tokens(src, mask))
     for t in range(T):
         logits, state = model.step(tgt[:, t], state)
         torch.testing.assert_close(logits, whole[:, t], atol=1e-5, rtol=1e-4)
@@ -61,9 +62,9 @@ def test_models_as_imported_ones_are(over: dict[str, object]) -> None:
     src, mask, tgt = sentences()
     if model.output_bias is not None:
         nn.init.normal_(model.output_bias)
-    whole = model.project(model(src, mask, tgt))
+    whole = model.project(model(Tokens(src, mask), tgt))
     assert whole.shape[-1] == over.get("model__target_vocab_size", V)
-    state = model.start(src, mask)
+    state = model.start(Tokens(src, mask))
     for t in range(T):
         logits, state = model.step(tgt[:, t], state)
         torch.testing.assert_close(logits, whole[:, t], atol=1e-5, rtol=1e-4)
@@ -75,7 +76,7 @@ def test_models_as_imported_ones_are(over: dict[str, object]) -> None:
 def test_select_reorders_repeats_and_drops() -> None:
     model = make()
     src, mask, tgt = sentences()
-    _, state = model.step(tgt[:, 0], model.start(src, mask))
+    _, state = model.step(tgt[:, 0], model.start(Tokens(src, mask)))
     plain, _ = model.step(tgt[:, 1], state)
     rows = torch.tensor([1, 1, 0])
     picked, _ = model.step(tgt[rows, 1], state.select(rows))
@@ -96,7 +97,7 @@ def test_the_tape_names_every_attention() -> None:
     model = make()
     src, mask, tgt = sentences()
     with record() as tape:
-        model(src, mask, tgt)
+        model(Tokens(src, mask), tgt)
     assert tape.names() == [
         *(f"encoder.{i}.self" for i in range(2)),
         *(f"decoder.{i}.{kind}" for i in range(2) for kind in ("self", "cross")),
@@ -109,7 +110,7 @@ def test_learned_positions_bound_the_length() -> None:
     src, mask, tgt = sentences()
     assert model.max_length == 6
     with pytest.raises(DataError, match="7 tokens is longer than the 6"):
-        model(src, mask, tgt)
+        model(Tokens(src, mask), tgt)
 
 
 def test_parameters_of_the_base_preset_are_the_papers() -> None:

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,24 +22,55 @@ def test_progress_by_steps_and_by_epochs() -> None:
 
 def test_progress_by_minutes_counts_from_the_first_step_and_leaves_time_to_close() -> None:
     budget = Budget.of(TrainConfig(minutes=10))
+    closing = 3 + 0.05 * 540
     assert budget.progress(State(seconds=60, began=60), BATCHES) == 0
-    assert budget.progress(State(seconds=600 - 3, began=60), BATCHES) == 1
-    assert budget.progress(State(seconds=60 + (600 - 3 - 60) / 2, began=60), BATCHES) == pytest.approx(0.5)
+    assert budget.progress(State(seconds=600 - closing, began=60), BATCHES) == 1
+    halfway = State(seconds=60 + (600 - closing - 60) / 2, began=60)
+    assert budget.progress(halfway, BATCHES) == pytest.approx(0.5)
 
 
 def test_closing_time_follows_what_validating_costs_up_to_a_tenth() -> None:
     budget = Budget.of(TrainConfig(minutes=10))
-    assert budget.closing(State()) == 3
-    assert budget.closing(State(validations=4, validating=16)) == 19
-    assert budget.closing(State(validations=1, validating=500)) == 60
+    assert budget.closing(State()) == 3 + 30  # not known yet: all that the last one may take
+    assert budget.closing(State(valid_cost=4)) == 3 + 16
+    assert budget.closing(State(valid_cost=500)) == 3 + 30
+    assert Budget.of(TrainConfig(minutes=0.5)).closing(State()) == 3
 
 
-def test_the_last_validation_is_thorough_where_time_allows() -> None:
+def test_validations_have_a_twentieth_of_the_time_at_every_moment_and_the_last_one_another() -> None:
     budget = Budget.of(TrainConfig(minutes=10))
-    assert budget.may_be_thorough(State(seconds=580, validations=4, validating=16))
-    assert not budget.may_be_thorough(State(seconds=590, validations=4, validating=16))
-    assert not budget.may_be_thorough(State(seconds=60))
-    assert Budget.of(TrainConfig(max_steps=5)).may_be_thorough(State(seconds=9))
+    state = State(seconds=160, began=60, validating=2)
+    assert budget.allowance(state) == pytest.approx(3)
+    assert budget.allowance(state, last=True) == pytest.approx(0.05 * 540)
+    assert budget.allowance(State(seconds=590, began=60), last=True) == pytest.approx(0.05 * 540 / 2)
+    assert budget.allowance(State(seconds=580, began=60), last=True) == pytest.approx(20)
+    assert Budget.of(TrainConfig(max_steps=5)).allowance(State(seconds=9)) == math.inf
+
+
+@given(
+    st.floats(0.1, 1000), st.floats(0, 0.9), st.lists(st.floats(0.0, 5000), max_size=50), st.floats(0, 100)
+)
+def test_whatever_validations_cost_they_take_a_tenth_at_most(
+    minutes: float, setting_up: float, steps: list[float], cost: float
+) -> None:
+    """Steps of any length; each validation takes what it costs or is cut at what it is allowed."""
+    budget = Budget.of(TrainConfig(minutes=minutes))
+    state = State(seconds=setting_up * minutes * 60, began=setting_up * minutes * 60)
+    for step in steps:
+        state.seconds += step
+        if budget.over(state, BATCHES):
+            break
+        if budget.may_validate(state):
+            spent = min(cost, max(0.0, budget.allowance(state)))
+            state.validating, state.seconds, state.valid_cost = (
+                state.validating + spent,
+                state.seconds + spent,
+                cost,
+            )
+        assert state.validating <= 0.051 * (state.seconds - state.began)
+    spent = min(cost, budget.allowance(state, last=True))
+    whole = max(minutes * 60, state.seconds) - state.began
+    assert state.validating + spent <= 0.101 * whole
 
 
 def test_a_budget_that_setting_up_has_used_is_over() -> None:
@@ -78,11 +111,14 @@ def test_validations_are_spread_evenly_and_end_with_the_run() -> None:
     assert ticks[-1] == VALIDATIONS
 
 
-def test_validating_keeps_to_its_share_of_the_minutes() -> None:
+def test_a_cut_validation_waits_until_it_is_worth_it() -> None:
     budget = Budget.of(TrainConfig(minutes=10))
-    assert budget.may_validate(State(seconds=100, validating=3))
-    assert not budget.may_validate(State(seconds=100, validating=3.1))
-    assert Budget.of(TrainConfig(max_steps=5)).may_validate(State(seconds=1, validating=99))
+    assert budget.may_validate(State(seconds=1))  # what one costs is not known
+    assert budget.may_validate(State(seconds=100, validating=3, valid_cost=2))
+    assert not budget.may_validate(State(seconds=100, validating=3.1, valid_cost=2))
+    assert not budget.may_validate(State(seconds=149, valid_cost=400))
+    assert budget.may_validate(State(seconds=150, valid_cost=400))  # a quarter of the run
+    assert Budget.of(TrainConfig(max_steps=5)).may_validate(State(seconds=1, validating=99, valid_cost=9))
 
 
 def test_a_short_run_is_saved_more_often() -> None:

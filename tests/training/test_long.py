@@ -7,7 +7,8 @@ import pytest
 import regard
 from regard.config import Config, merge
 from regard.errors import DataError, UsageError
-from regard.training.prepare import settle
+from regard.tasks.translation import TASK
+from regard.training.settle import settle
 
 SETTINGS = {
     "model.d_model": 24,
@@ -61,7 +62,7 @@ def test_a_document_goes_in_and_a_line_comes_out(
 def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
     long = {"attention.kind": "linformer", "data.max_length": 8192}
     with pytest.raises(UsageError, match=r"data.max_length \(8192\) .* attention.max_length \(4096\)"):
-        settle("tiny", None, long, None)
+        settle(TASK, "tiny", None, long)
     with pytest.raises(UsageError, match=r"attention.rank \(300\) must be at most .* \(200\)"):
         merge(Config(), {"attention.rank": 300, "attention.max_length": 200})
     with pytest.raises(UsageError, match=r"attention.window_blocks \(4\) must be odd"):
@@ -71,5 +72,5 @@ def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
 
 
 def test_what_is_trained_on_can_be_translated() -> None:
-    assert settle("tiny", None, {"data.max_length": 16384}, None).decode.max_source == 16384
-    assert settle("tiny", None, {}, None).decode.max_source == Config().decode.max_source
+    assert settle(TASK, "tiny", None, {"data.max_length": 16384}).decode.max_source == 16384
+    assert settle(TASK, "tiny", None, {}).decode.max_source == Config().decode.max_source

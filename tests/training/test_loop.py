@@ -9,11 +9,14 @@ import pytest
 import torch
 
 from regard.errors import DivergedError
-from regard.training import loop
+from regard.measure.score import Score
+from regard.process.stopping import Stopped
+from regard.tasks.translation.validation import Validation
+from regard.training import loop, loss
 from regard.training.checkpoint import newest, read, saved_steps
 from regard.training.metrics import Metrics
+from regard.training.objective import Limit, Measurement
 from regard.training.state import State
-from regard.training.stopping import Stopped
 
 STEPS = 13
 
@@ -74,7 +77,8 @@ def test_a_killed_run_goes_on_bit_for_bit(
 def measured(state: State) -> dict[str, Any]:
     """The numbers of a state that no clock has touched."""
     tree: dict[str, Any] = json.loads(state.to_json())
-    return {key: value for key, value in tree.items() if key not in ("seconds", "validating", "window")}
+    timed = ("seconds", "validating", "valid_cost", "window")
+    return {key: value for key, value in tree.items() if key not in timed}
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
@@ -100,13 +104,13 @@ def test_another_seed_is_another_run(toy: Any, tmp_path: Path) -> None:
 def test_accumulated_batches_give_the_gradient_of_one_large_batch(toy: Any, tmp_path: Path) -> None:
     trainer = toy.trainer(tmp_path, model__dropout=0.0)
     batches = [trainer.feed.batch(0, position) for position in range(3)]
-    tokens = sum(batch.tokens for batch in batches)
-    loop.add_gradients(trainer, batches, tokens)
+    tokens = sum(batch.targets for batch in batches)
+    loop.learn(trainer, batches, tokens, None)
     together = [weight.grad.clone() for weight in trainer.weights]
     trainer.model.zero_grad()
     expected = [torch.zeros_like(weight) for weight in trainer.weights]
     for batch in batches:
-        loop.add_gradients(trainer, [batch], 1)
+        loop.learn(trainer, [batch], 1, None)
         for total, weight in zip(expected, trainer.weights, strict=True):
             total += weight.grad
         trainer.model.zero_grad()
@@ -121,20 +125,20 @@ def test_every_batch_of_every_epoch_once(toy: Any, tmp_path: Path) -> None:
         steps.append(loop.next_batches(trainer, state))
     assert sum(len(step) for step in steps) == trainer.feed.count(0) + trainer.feed.count(1)
     assert all(len(step) == 3 for step in steps[:-1])
-    tokens = sum(batch.tokens for step in steps for batch in step)
-    assert tokens == 2 * int(trainer.feed.store.tgt_lengths[trainer.feed.rows].sum())
+    tokens = sum(batch.targets for step in steps for batch in step)
+    assert tokens == 2 * int(trainer.feed.sampler.lengths[1].sum())
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, bad: set[int], value: float = math.nan) -> None:
     """Make the loss of these calls (counted from 1) not finite."""
-    original, calls = loop.sequence_loss, [0]
+    original, calls = loss.sequence_loss, [0]
 
     def sequence_loss(*args: Any, **kwargs: Any) -> torch.Tensor:
         calls[0] += 1
-        loss = original(*args, **kwargs)
-        return loss * value if calls[0] in bad else loss
+        found = original(*args, **kwargs)
+        return found * value if calls[0] in bad else found
 
-    monkeypatch.setattr(loop, "sequence_loss", sequence_loss)
+    monkeypatch.setattr(loss, "sequence_loss", sequence_loss)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -161,7 +165,7 @@ def test_a_gradient_that_is_not_finite_is_never_applied(toy: Any, tmp_path: Path
     for weight in trainer.weights:
         weight.grad = torch.ones_like(weight)
     trainer.weights[1].grad[0] = math.inf
-    assert not loop.apply_gradients(trainer, 1.0, 0.1)
+    assert not loop.apply_gradients(trainer, "all", 1.0, 0.1)
     assert all(map(torch.equal, before, trainer.weights))
     assert all(weight.grad is None for weight in trainer.weights)
 
@@ -195,16 +199,16 @@ def test_a_signal_ends_the_step_saves_and_leaves(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
     whole, _ = toy.run(tmp_path / "whole", train__max_steps=STEPS)
-    original = loop.add_gradients
+    original = loop.learn
 
-    def add_gradients(trainer: Any, *args: Any) -> float:
+    def learn(trainer: Any, *args: Any) -> Any:
         if len(list((tmp_path / "stopped").glob("*.safetensors"))) == 0 and calls.pop():
             os.kill(os.getpid(), number)
         return original(trainer, *args)
 
     calls = [False] * 3 + [True] + [False] * 4
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "add_gradients", add_gradients)
+        patch.setattr(loop, "learn", learn)
         with pytest.raises(Stopped, match="step 5") as stopped:
             toy.run(tmp_path / "stopped", train__max_steps=STEPS, train__save_every=1e6)
     assert stopped.value.exit_code == code
@@ -218,18 +222,61 @@ def test_patience_ends_the_run_and_keeps_the_best(
 ) -> None:
     losses = iter([5.0, 4.0, 4.5, 4.25, 9.0])
 
-    def measure(trainer: Any, state: State, weights: Any, pairs: int) -> None:
-        state.validations += 1
-        state.valid_loss, state.valid_bleu = next(losses), 1.0
-        seen.append([weight.clone() for weight in weights])
+    def measure(validation: Any, model: torch.nn.Module, *others: Any, **options: Any) -> Measurement:
+        seen.append([weight.detach().clone() for weight in model.parameters()])
+        return Measurement({"loss": Score(next(losses), higher=False)})
 
     seen: list[list[torch.Tensor]] = []
-    monkeypatch.setattr(loop, "_measure", measure)
+    monkeypatch.setattr(Validation, "measure", measure)
     trainer, state = toy.run(tmp_path, train__max_steps=50, train__valid_every=3, train__patience=2)
     assert state.step == 12
-    assert (state.best_step, state.best_loss) == (6, 4.0)
+    assert (state.best_step, state.best) == (6, 4.0)
     assert "2 validations were no better than that of step 6" in state.ended
     assert all(map(torch.equal, trainer.final_weights(), seen[1]))
+
+
+def test_patience_does_not_judge_what_was_cut_short(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(*others: Any, **options: Any) -> Measurement:
+        return Measurement({"loss": Score(next(losses), higher=False)}, complete=False, seconds=1e9)
+
+    losses = iter(range(1, 99))
+    monkeypatch.setattr(Validation, "measure", measure)
+    trainer, state = toy.run(tmp_path, train__max_steps=STEPS, train__valid_every=1, train__patience=2)
+    assert state.step == STEPS
+    assert (state.best, state.stale) == (None, 0)
+    assert all(map(torch.equal, trainer.final_weights(), trainer.average.mean()))
+
+
+def test_minutes_give_every_validation_its_time(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock of which a step takes a second, and a validation all that it is given."""
+
+    def step(trainer: Any, state: State) -> None:
+        now[0] += 1.0
+        original(trainer, state)
+
+    def measure(*others: Any, limit: Limit, last: bool) -> Measurement:
+        given.append((last, limit.left()))
+        now[0] += limit.left()
+        return Measurement({"loss": Score(1.0, higher=False)}, complete=False, seconds=math.inf)
+
+    now, given, original = [0.0], [], loop.take_step
+    monkeypatch.setattr(loop, "take_step", step)
+    monkeypatch.setattr(Validation, "measure", measure)
+    trainer, state = toy.trainer(tmp_path, train__minutes=2.0, train__valid_every=0), State()
+    trainer.clock = lambda: now[0]
+    with Metrics(tmp_path, step=0) as metrics:
+        loop.train_loop(trainer, state, metrics)
+    *between, last = given
+    assert len(between) >= 4
+    assert not any(last for last, _ in between)
+    assert sum(seconds for _, seconds in between) <= 0.05 * 120
+    assert last == (True, pytest.approx(0.05 * 120))
+    assert 116 <= state.seconds <= 120  # three seconds are kept for saving
+    assert list(state.scores) == ["loss"]
 
 
 def test_metrics_tell_what_was_promised(toy: Any, tmp_path: Path) -> None:
@@ -240,15 +287,15 @@ def test_metrics_tell_what_was_promised(toy: Any, tmp_path: Path) -> None:
         assert line.keys() >= {"step", "epoch", "seconds", "tokens", "tokens_per_second", "loss", "lr"}
         assert ("valid_loss" in line) == ("valid_bleu" in line) == (line["step"] in (5, 10, 13))
     assert lines[-1]["tokens"] == state.tokens
-    assert lines[-1]["valid_loss"] == state.valid_loss
+    assert lines[-1]["valid_loss"] == state.scores["loss"].value
 
 
 def test_a_run_without_validation_pairs_trains_all_the_same(toy: Any, tmp_path: Path) -> None:
     trainer, state = toy.trainer(tmp_path, train__max_steps=3), State()
-    trainer.validation = None
+    trainer.evaluator = None
     with Metrics(tmp_path, step=0) as metrics:
         loop.train_loop(trainer, state, metrics)
     found = newest(tmp_path)
     assert found is not None
     assert found.step == state.step == 3
-    assert state.valid_loss is None
+    assert state.scores == {}

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from regard.data.batch import Batch
+from regard.data.inputs import Tokens
 from regard.training import loss as module
 from regard.training.loss import readable_loss, sequence_loss
 
@@ -33,7 +34,7 @@ class Echo:
     def __init__(self, hidden: torch.Tensor, weight: torch.Tensor) -> None:
         self.hidden, self.output_weight = hidden, weight
 
-    def __call__(self, src: torch.Tensor, src_mask: torch.Tensor, tgt_in: torch.Tensor) -> torch.Tensor:
+    def __call__(self, inputs: Tokens, tgt_in: torch.Tensor) -> torch.Tensor:
         return self.hidden
 
 
@@ -42,7 +43,7 @@ def test_padding_costs_nothing() -> None:
     hidden, weight = torch.randn(2, 5, D), torch.randn(V, D)
     tgt = torch.randint(V, (2, 5))
     mask = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    batch = Batch(tgt, mask, tgt, tgt, mask, tokens=7)
+    batch = Batch(Tokens(tgt, mask), tgt, tgt, mask, targets=7)
     expected = readable_loss(hidden[mask], weight, tgt[mask], 0.1)
     torch.testing.assert_close(sequence_loss(Echo(hidden, weight), batch, label_smoothing=0.1), expected)
 
@@ -57,7 +58,7 @@ def test_the_bias_of_the_output_counts() -> None:
     expected = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1), tgt.flatten(), label_smoothing=0.1, reduction="sum"
     )
-    found = sequence_loss(model, Batch(tgt, mask, tgt, tgt, mask, tokens=10), label_smoothing=0.1)
+    found = sequence_loss(model, Batch(Tokens(tgt, mask), tgt, tgt, mask, targets=10), label_smoothing=0.1)
     torch.testing.assert_close(found, expected)
     (wanted,) = torch.autograd.grad(expected, bias)
     torch.testing.assert_close(torch.autograd.grad(found, bias)[0], wanted)

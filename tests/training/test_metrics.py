@@ -40,3 +40,10 @@ def test_a_missing_tensorboard_is_said_early(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
     with pytest.raises(UsageError, match="pip install tensorboard"):
         require_tensorboard()
+
+
+def test_lines_that_are_not_ours_are_left_out(tmp_path: Path) -> None:
+    strange = ["[" * 10**5, '{"step": ' + "9" * 400 + "}", '{"step": 1, "seconds": "x"}', '{"step": true}']
+    strange += ['{"step": 1, "loss": NaN}', '{"step": 1, "a": {"b": 1}}', "3", "\x1b"]
+    (tmp_path / METRICS).write_text("\n".join([*strange, '{"step": 2, "loss": 3.5}']))
+    assert read_metrics(tmp_path / METRICS) == [{"step": 2, "loss": 3.5}]

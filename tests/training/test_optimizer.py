@@ -5,11 +5,13 @@ import torch
 from torch import nn
 
 from regard.config import REPLACED, Config, TrainConfig, merge
+from regard.layers.convolution import GatedConvolution
+from regard.layers.recurrent import LSTM, LSTMCell
 from regard.models import build
 from regard.training.optimizer import Muon, build_optimizers, orthogonalise
 
 
-@pytest.mark.parametrize("shape", [(2, 5, 11), (3, 11, 5), (1, 7, 7)])
+@pytest.mark.parametrize("shape", [(2, 5, 11), (3, 11, 5), (2, 5, 7), (2, 7, 5), (1, 7, 7)])
 def test_orthogonalise_keeps_the_directions_and_levels_the_sizes(shape: tuple[int, int, int]) -> None:
     torch.manual_seed(0)
     matrices = torch.randn(shape)
@@ -20,6 +22,17 @@ def test_orthogonalise_keeps_the_directions_and_levels_the_sizes(shape: tuple[in
         assert (inside - sizes.diag()).abs().max() < 1e-3
         assert sizes.min() > 0.6
         assert sizes.max() < 1.3
+
+
+def test_under_autocast_the_products_are_bf16_and_the_moves_are_not() -> None:
+    torch.manual_seed(0)
+    for shape in ((3, 31, 17), (2, 17, 71), (2, 17, 17)):
+        matrices = torch.randn(shape)
+        exact = orthogonalise(matrices)
+        with torch.autocast("cpu", torch.bfloat16):
+            rough = orthogonalise(matrices)
+        assert rough.dtype == torch.float32
+        assert 0 < (rough - exact).norm() < 0.05 * exact.norm()
 
 
 def test_a_muon_step_is_the_formula() -> None:
@@ -61,8 +74,11 @@ def test_a_cut_parameter_moves_as_the_matrices_in_it() -> None:
     torch.testing.assert_close(whole.flatten(1), torch.cat(halves))
 
 
-def test_muon_takes_a_windows_weights_and_leaves_an_lstms_to_adam() -> None:
-    model = nn.Sequential(nn.LSTM(3, 3), nn.LSTMCell(3, 3), nn.Conv1d(3, 6, 5), nn.Linear(3, 3))
+def test_muon_takes_what_modules_say() -> None:
+    """A gate's halves, no recurrence; what says nothing is one matrix if it has two dimensions, or none."""
+    model = nn.Sequential(
+        LSTM(3, 3), LSTMCell(3, 3), GatedConvolution(3, 5), nn.Conv1d(3, 4, 5), nn.Linear(3, 3)
+    )
     muon, _ = build_optimizers(model, TrainConfig(optimizer="muon"))
     assert {group["cut"]: [p.shape for p in group["params"]] for group in muon.param_groups} == {
         2: [(6, 3, 5)],

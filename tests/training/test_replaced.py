@@ -9,12 +9,13 @@ import torch
 
 import regard
 from regard.config import REPLACED
+from regard.data.inputs import Tokens
 from regard.decoding.beam import beam_search
 from regard.decoding.search import Rules
 from regard.models import build, folder
+from regard.process.device import autocast
 from regard.text.tokenizer import BEGIN, END
 from regard.training import loop
-from regard.training.device import autocast
 from regard.training.loss import sequence_loss
 from regard.training.state import State
 from regard.training.trainer import Trainer
@@ -79,12 +80,12 @@ def test_beam_search_scores_what_teacher_forcing_scores(toy: Any, kind: str) -> 
     mask = torch.arange(5) < torch.tensor([5, 3, 4])[:, None]
     rules = Rules(least=torch.tensor([2, 3, 1]), most=torch.tensor([7, 9, 5]), penalty=1.0)
     with torch.no_grad():
-        found = beam_search(model, src, mask, rules, beam=4, n_best=4)
+        found = beam_search(model, Tokens(src, mask), rules, beam=4, n_best=4)
         for row, outputs in enumerate(found):
             for output in outputs:
                 written = [*output.ids, *([] if output.truncated else [END])]
                 read = torch.tensor([[BEGIN, *written[:-1]]])
-                hidden = model(src[row, None], mask[row, None], read)
+                hidden = model(Tokens(src[row, None], mask[row, None]), read)
                 logp = model.project(hidden)[0].log_softmax(-1)
                 total = logp[torch.arange(len(written)), torch.tensor(written)].sum().item()
                 assert output.score == pytest.approx(total / len(written), rel=1e-4)
@@ -127,7 +128,7 @@ def test_what_is_saved_is_loaded_bit_for_bit(toy: Any, tmp_path: Path, kind: str
     assert all(torch.equal(before[name], after[name]) for name in before)
     src, tgt = torch.randint(4, 29, (2, 5)), torch.randint(4, 29, (2, 7))
     mask = torch.ones_like(src, dtype=torch.bool)
-    assert torch.equal(model(src, mask, tgt), loaded.model(src, mask, tgt))
+    assert torch.equal(model(Tokens(src, mask), tgt), loaded.model(Tokens(src, mask), tgt))
 
 
 @pytest.mark.parametrize("kind", REPLACED)
@@ -137,7 +138,7 @@ def test_bf16_gives_about_the_same_loss_and_gradients(toy: Any, tmp_path: Path, 
     losses = []
     for precision in ("fp32", "bf16"):
         with autocast(torch.device("cpu"), precision):
-            loss = sequence_loss(trainer.model, batch, label_smoothing=0.1) / batch.tokens
+            loss = sequence_loss(trainer.model, batch, label_smoothing=0.1) / batch.targets
         loss.backward()
         losses.append(loss.item())
         assert all(w.grad is not None and bool(w.grad.isfinite().all()) for w in trainer.weights)

@@ -1,0 +1,28 @@
+"""A product with a matrix that says how it begins; torch's own leaves that to whoever looks at its type.
+
+Three things a module can say of its parameters, and nobody has to guess from names and types:
+
+    draw()      gives it its first weights; called once for every module that has it, parts before the whole
+    keep(...)   lets go of what the config says a model does without; called once, after that
+    matrices    {"weight": n}: the parameter of that name, or all beneath a part of that name, is n matrices
+                above each other that multiply what goes through (Muon moves those); 0: it is none (Adam).
+                Without a word two dimensions are one matrix, and everything else is none.
+
+Read by `regard.models.assembly` and `regard.training.optimizer`.
+"""
+
+from torch import nn
+
+
+class Linear(nn.Linear):
+    """x W' + b, Xavier uniform at first, its bias zero."""
+
+    def draw(self) -> None:
+        nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
+        """Do without a bias (`model.bias`)."""
+        if not bias:
+            self.register_parameter("bias", None)

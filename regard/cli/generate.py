@@ -1,0 +1,122 @@
+"""`regard generate`: a beginning in, and what a language model writes after it.
+
+A prompt on the command line is written on as one watches; without one, each line of the input is a prompt and
+each line of the output its text. The work is regard/tasks/language's.
+"""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.options import takes
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.tasks.language.writer import Text, Wish, Writer
+
+OVERFLOW = ("slide", "refuse")
+_LINE_BREAKS = str.maketrans("\n\r", "  ")  # a line in is a line out
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard generate` takes."""
+
+    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    prompt: Annotated[
+        str | None, typer.Argument(help="What to write on.", show_default="a prompt each line of the input")
+    ] = None
+    source: Annotated[
+        Path,
+        typer.Option("-i", "--input", metavar="F", readable=False, help="Prompts, a line each; - is stdin."),
+    ] = Path("-")
+    tokens: Annotated[int, typer.Option(help="Written at most.")] = 200
+    temperature: Annotated[
+        float | None, typer.Option(help="Draw; below 1 is more careful.", show_default="the likeliest")
+    ] = None
+    top_k: Annotated[int, typer.Option(help="Draw from the k likeliest; 0: all.")] = 0
+    top_p: Annotated[float, typer.Option(help="Draw from the likeliest with this mass.")] = 1.0
+    min_p: Annotated[float, typer.Option(help="Draw from what has this share of the likeliest's.")] = 0.0
+    seed: Annotated[int, typer.Option(help="Another seed, another text.")] = 1
+    n: Annotated[int, typer.Option("-n", "--texts", help="Texts for each prompt.")] = 1
+    repetition_penalty: Annotated[float, typer.Option(help="Above 1: what was read comes less often.")] = 1.0
+    stop: Annotated[
+        list[str] | None, typer.Option(help="End before this; may be given again.", show_default="nothing")
+    ] = None
+    overflow: Annotated[
+        str, typer.Option(help="Past the model's positions: slide (forget the beginning) or refuse.")
+    ] = "slide"
+    batch_size: Annotated[int, typer.Option(help="Prompts written on together.")] = 8
+    as_json: Annotated[
+        bool, typer.Option("--json", help="An object a text: prompt, text, ended, ids, logprobs.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        drawing = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+        given = [name for name, plain in drawing.items() if getattr(self, name) != plain]
+        if given and self.temperature is None:
+            raise UsageError(f"--{given[0].replace('_', '-')} says how to draw; it needs --temperature")
+        if self.overflow not in OVERFLOW:
+            raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
+        if self.batch_size < 1:
+            raise UsageError(f"--batch-size ({self.batch_size}) must be at least 1")
+
+    def wish(self) -> "Wish":
+        """How to write."""
+        from regard.decoding.sampling import Sampling
+        from regard.tasks.language.writer import Wish
+
+        sampling = (
+            None
+            if self.temperature is None
+            else Sampling(self.temperature, self.top_k, self.top_p, self.seed, self.min_p)
+        )
+        stop = tuple(self.stop or ())
+        slide = self.overflow == "slide"
+        return Wish(self.tokens, sampling, self.n, self.repetition_penalty, stop, slide)
+
+
+@takes(Options)
+def generate(options: Options) -> None:
+    """Write on with a language model."""
+    from regard.cli.streams import reading, writing
+    from regard.tasks.task import expect, load
+
+    wish = options.wish()
+    expect(options.model, "language")
+    writer: Writer = load(options.model)
+    if options.prompt is not None and options.n == 1 and not options.as_json:
+        _watch(writer, options.prompt, wish)
+        return
+    with reading(options.source) as lines, writing(Path("-")) as write:
+        prompts = lines if options.prompt is None else iter([options.prompt])
+        for text in writer.generate(prompts, wish, batch=options.batch_size):
+            write(_as_json(text) if options.as_json else text.text.translate(_LINE_BREAKS))
+
+
+def _watch(writer: "Writer", prompt: str, wish: "Wish") -> None:
+    """The prompt and what comes after it, as it comes."""
+    if sys.stdout is None:
+        raise UsageError("stdout is closed; there is nowhere to write to")
+    out = sys.stdout.buffer
+    out.write(prompt.encode("utf-8", "replace"))
+    for piece in writer.stream([prompt], wish):
+        out.write(piece.text.encode("utf-8", "replace"))
+        out.flush()
+    out.write(b"\n")
+    out.flush()
+
+
+def _as_json(text: "Text") -> str:
+    tree = {
+        "prompt": text.prompt,
+        "text": text.text,
+        "ended": text.ended,
+        "ids": text.ids,
+        "logprobs": text.logp,
+    }
+    return json.dumps(tree, ensure_ascii=False)

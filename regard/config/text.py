@@ -1,0 +1,27 @@
+"""How text becomes ids, and which languages it is in."""
+
+import re
+from dataclasses import dataclass
+
+from regard.config.rules import between, rule
+from regard.errors import shown
+
+_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")  # BCP 47, roughly
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """How text becomes ids."""
+
+    vocab_size: int = 0  # 0: chosen by the size of the data
+    source: str = ""  # language codes, for the server to find the model by
+    target: str = ""
+
+    def __post_init__(self) -> None:
+        between("text.vocab_size", self.vocab_size, 0, 400_000)
+        for name in ("source", "target"):
+            code = getattr(self, name)
+            rule(
+                not code or (len(code) <= 35 and _CODE.fullmatch(code) is not None),
+                f"text.{name} ({shown(code)}) must be a language code such as en or pt-BR",
+            )

@@ -1,0 +1,110 @@
+"""Models around a model: what they give a search is bent on the way, and no search knows of it.
+
+    Penalised   what was read already comes less often (repetition penalty, Keskar et al. 2019, 4.1)
+    Sliding     what was written outgrows the model's positions: it reads the last part anew and goes on
+
+Both follow the step protocol that they ask of the model inside. Before this file: `regard.models.protocol`;
+after it: whoever writes on (`regard.decoding.search.walk`).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from regard.data.inputs import Tokens
+from regard.errors import UsageError
+from regard.models.protocol import State, Stepper
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True)
+class Marked(Generic[S]):
+    """A state, and which ids each of its rows has read (B, V)."""
+
+    inner: S
+    seen: Tensor
+
+    def select(self, rows: Tensor) -> "Marked[S]":
+        """The given rows, in that order."""
+        return Marked(self.inner.select(rows), self.seen.index_select(0, rows))
+
+
+class Penalised(Generic[S]):
+    """Logits of what a row has read are divided by `penalty` where above 0, multiplied where below."""
+
+    def __init__(self, model: Stepper[Tokens, S], vocab_size: int, penalty: float) -> None:
+        if not 0 < penalty <= 10:
+            raise UsageError(f"repetition_penalty ({penalty:g}) must be above 0 and at most 10; 1 is none")
+        self.model, self.vocab_size, self.penalty = model, vocab_size, penalty
+
+    @property
+    def max_length(self) -> int | None:
+        """That of the model inside."""
+        return self.model.max_length
+
+    def start(self, inputs: Tokens) -> Marked[S]:
+        """The ids of a prompt count as read."""
+        seen = torch.zeros(len(inputs), self.vocab_size + 1, dtype=torch.bool, device=inputs.device)
+        nobody = inputs.ids.masked_fill(~inputs.real, self.vocab_size)  # padding marks what is cut off
+        return Marked(self.model.start(inputs), seen.scatter(1, nobody, True)[:, :-1])
+
+    def step(self, ids: Tensor, state: Marked[S]) -> tuple[Tensor, Marked[S]]:
+        """Logits (B, V), bent."""
+        seen = state.seen.scatter(1, ids[:, None], True)
+        logits, inner = self.model.step(ids, state.inner)
+        bent = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
+        return torch.where(seen, bent, logits), Marked(inner, seen)
+
+
+@dataclass(frozen=True)
+class Window(Generic[S]):
+    """A state that has read `held` columns, and all that was read: ids (B, T), real where `real` is True."""
+
+    inner: S
+    ids: Tensor
+    real: Tensor
+    held: int
+
+    def select(self, rows: Tensor) -> "Window[S]":
+        """The given rows, in that order."""
+        ids, real = self.ids.index_select(0, rows), self.real.index_select(0, rows)
+        return Window(self.inner.select(rows), ids, real, self.held)
+
+
+class Sliding(Generic[S]):
+    """Writes on past the model's positions: when they are used up, the last `keep` ids are read anew."""
+
+    max_length = None
+
+    def __init__(self, model: Stepper[Tokens, S], keep: int = 0) -> None:
+        """`keep` 0: half of the model's positions."""
+        assert model.max_length is not None, "a model without a bound needs no window"
+        self.model, self.context = model, model.max_length
+        self.keep = keep or max(1, self.context // 2)
+        if not 1 <= self.keep < self.context:
+            raise UsageError(
+                f"keep ({self.keep}) must be at least 1 and below the model's {self.context} positions"
+            )
+
+    def start(self, inputs: Tokens) -> Window[S]:
+        """Read the prompts, or the last of what does not fit."""
+        fits = inputs.ids.shape[1] < self.context
+        return self._read(inputs.ids, inputs.real, inputs.ids.shape[1] if fits else self.keep)
+
+    def step(self, ids: Tensor, state: Window[S]) -> tuple[Tensor, Window[S]]:
+        """Logits (B, V) of what comes next."""
+        if state.held == self.context:
+            state = self._read(state.ids, state.real, self.keep)
+        logits, inner = self.model.step(ids, state.inner)
+        grown = torch.cat([state.ids, ids[:, None]], 1)
+        real = torch.cat([state.real, torch.ones_like(ids[:, None], dtype=torch.bool)], 1)
+        return logits, Window(inner, grown, real, state.held + 1)
+
+    def _read(self, ids: Tensor, real: Tensor, columns: int) -> Window[S]:
+        """The last so many columns, read from nothing."""
+        ids, real = ids[:, ids.shape[1] - columns :], real[:, real.shape[1] - columns :]
+        inputs: Any = Tokens(ids, None if bool(real.all()) else real)
+        return Window(self.model.start(inputs), ids, real, columns)

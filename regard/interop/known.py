@@ -1,0 +1,52 @@
+"""Which of the formats a folder or file is in, by looking at it, and what is read of it.
+
+    config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, llama
+    *.bin                          a model of llama2.c
+
+Before this file: one file a format; after it: `regard import`.
+"""
+
+from importlib import import_module
+from pathlib import Path
+
+from regard.errors import ModelError, shown
+from regard.foreign import read_json
+from regard.models.card import code
+from regard.models.folder import Loaded
+from regard.models.transformer import count_parameters
+from regard.tasks.task import task_named, with_article
+
+READERS = {"marian": "marian", "pegasus": "marian", "gpt2": "gpt2", "llama": "llama"}
+
+
+def read(path: Path) -> Loaded:
+    """The model that somebody else's program left there."""
+    if path.is_file() and path.suffix == ".bin":
+        from regard.interop import llama
+
+        return llama.read_file(path)
+    if not path.is_dir():
+        what = "is no model of llama2.c (a .bin file)" if path.exists() else "does not exist"
+        raise ModelError(f"{path} {what}; give the folder of a {', '.join(READERS)} model")
+    kind = read_json(path / "config.json").get("model_type")
+    if not isinstance(kind, str) or kind not in READERS:
+        raise ModelError(
+            f"{path} holds a model of type {shown(kind)}; regard import knows {', '.join(READERS)}"
+        )
+    loaded: Loaded = import_module(f"regard.interop.{READERS[kind]}").read(path)
+    return loaded
+
+
+def card(path: Path, loaded: Loaded) -> str:
+    """A README.md for what was imported."""
+    shape, task = loaded.config.model, task_named(loaded.config.task)
+    layers = f"{shape.encoder_layers} encoder and " if shape.kind == "transformer" else ""
+    return (
+        f"# {with_article(task.noun).capitalize()} imported from {code(path.resolve().name)}\n\n"
+        f"- {layers}{shape.decoder_layers} decoder layers, "
+        f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, "
+        f"{count_parameters(loaded.model):,} parameters\n"
+        f"- a vocabulary of {loaded.tokenizer.vocab_size:,} tokens\n\n"
+        "Its training data and scores are told where it came from. Measure it with "
+        f"`regard evaluate -m DIR`; use it with `regard {task.verb} -m DIR`.\n"
+    )

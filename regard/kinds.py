@@ -1,0 +1,127 @@
+"""The words of the config that name a thing, and the things they name: one table a word.
+
+    attention.score   SCORES      (H, K) -> Score                 regard/attention/score.py
+    attention.kind    KERNELS     (AttentionConfig, Site) -> Kernel      regard/attention/kernel.py
+    positions.kind    POSITIONS   a Scheme                        regard/attention/positions.py
+    model.kind        MODELS      (Config) -> a module            regard/models/
+    task              TASKS       a Task                          regard/task.py, regard/tasks/
+
+Ours are written as "module:name" and loaded when they are first asked for: the config checks a word without
+loading torch. A script adds its own (`SCORES.add("mine", make)`); an installed package names them as
+Python entry points in the group `regard.scores` and so on (docs/build_your_own.md).
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from regard.errors import UsageError, error_line
+
+
+class Kinds(Mapping[str, Any]):
+    """Things by name: ours, those a script has added, those of installed packages."""
+
+    def __init__(self, word: str, group: str, own: dict[str, str]) -> None:
+        self.word, self.group, self.own = word, group, own
+        self._held: dict[str, Any] = {}
+        self._entries: dict[str, Any] | None = None
+
+    def add(self, name: str, thing: Any) -> None:
+        """Let the config say `word=name` and mean `thing`."""
+        if name in self.own:
+            raise UsageError(f"{self.word}={name} is Regard's own; choose another name")
+        self._held[name] = thing
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._held:
+            self._held[name] = self._load(name)
+        return self._held[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self._held or name in self._installed()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self.own, *self._held, *self._installed())))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def foreign(self, name: str) -> bool:
+        """Whether it is not one of ours, so that it has to prove what ours are known for."""
+        return name not in self.own
+
+    def _load(self, name: str) -> Any:
+        if name in self.own:
+            module, _, attribute = self.own[name].partition(":")
+            return getattr(import_module(module), attribute)
+        entry = self._installed().get(name)
+        if entry is None:
+            raise UsageError(f"{self.word} ({name}) must be one of {', '.join(self)}")
+        try:
+            return entry.load()
+        except Exception as error:
+            raise UsageError(
+                f"{self.word}={name} is {entry.value} of another package, which cannot be loaded: "
+                f"{error_line(error)}"
+            ) from error
+
+    def _installed(self) -> dict[str, Any]:
+        """The entry points of installed packages; looked for once, when a word is not known otherwise."""
+        if self._entries is None:
+            from importlib.metadata import entry_points  # it reads the disk
+
+            self._entries = {entry.name: entry for entry in entry_points(group=self.group)}
+        return self._entries
+
+
+SCORES = Kinds(
+    "attention.score",
+    "regard.scores",
+    {
+        "scaled-dot": "regard.attention.score:scaled_dot",
+        "dot": "regard.attention.score:dot",
+        "cosine": "regard.attention.score:Cosine",
+        "additive": "regard.attention.additive:Additive",
+        "general": "regard.attention.score:General",
+    },
+)
+KERNELS = Kinds(
+    "attention.kind",
+    "regard.kernels",
+    {
+        "full": "regard.attention.kernel:full",
+        "local": "regard.attention.local:local",
+        "bigbird": "regard.attention.bigbird:bigbird",
+        "linformer": "regard.attention.linformer:linformer",
+    },
+)
+POSITIONS = Kinds(
+    "positions.kind",
+    "regard.positions",
+    {
+        "sinusoidal": "regard.attention.positions:SINUSOIDAL",
+        "learned": "regard.attention.positions:LEARNED",
+        "relative": "regard.attention.positions:RELATIVE",
+        "structural": "regard.attention.positions:STRUCTURAL",
+        "rotary": "regard.attention.positions:ROTARY",
+        "alibi": "regard.attention.positions:ALIBI",
+        "none": "regard.attention.positions:NONE",
+    },
+)
+MODELS = Kinds(
+    "model.kind",
+    "regard.models",
+    {
+        "transformer": "regard.models.transformer:Transformer",
+        "decoder": "regard.models.decoder:Decoder",
+        "rnn": "regard.models.rnn:RNN",
+        "rnn-attention": "regard.models.rnn:RNN",
+        "lstmn": "regard.models.lstmn:LSTMN",
+        "conv": "regard.models.conv:Convolution",
+    },
+)
+TASKS = Kinds(
+    "task",
+    "regard.tasks",
+    {"translation": "regard.tasks.translation:TASK", "language": "regard.tasks.language:TASK"},
+)

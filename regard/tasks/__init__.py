@@ -1,0 +1,1 @@
+"""What a person asks for: a folder a task. `regard.kinds` has the table of them."""

@@ -1,0 +1,29 @@
+"""Language models: running text in, a model that writes on out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.tasks.task import Task
+
+if TYPE_CHECKING:
+    from regard.tasks.language.writer import Writer
+
+
+class Language(Task):
+    """A text, and what may come next."""
+
+    name = "language"
+    noun = "language model"
+    verb = "generate"
+    models = ("decoder",)
+
+    def load(self, folder: Path, **options: Any) -> "Writer":
+        """The model in a folder, ready to write."""
+        from regard.models.folder import load
+        from regard.tasks.language.writer import Writer
+
+        loaded = load(folder, **options)
+        return Writer(loaded.model.eval(), loaded.tokenizer)
+
+
+TASK = Language()

@@ -1,0 +1,146 @@
+"""A task, as one value: what is learned of which examples, how it is judged, used and shown.
+
+Entered in `TASKS` (`regard.kinds`); the config names it (`task`), and so does a model folder. A task says
+what is its own; what it does not say has a plain answer here. Nothing is loaded before it is needed: a verb
+asks for the task of a folder before it loads torch, and using a model loads nothing of training.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.config import Config
+from regard.config.file import read_config
+from regard.errors import UsageError
+from regard.kinds import MODELS, TASKS
+
+if TYPE_CHECKING:
+    from regard.measure.score import Score
+    from regard.models.card import Facts
+    from regard.training.lesson import Examples, Job, Lesson
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `regard evaluate` found: scores by name, and what else is told."""
+
+    scores: "Mapping[str, Score]"
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of --json
+    lines: Sequence[str] = ()  # for people; made of the scores where there are none
+
+    def fields(self) -> dict[str, Any]:
+        """One object for --json."""
+        return {name: score.value for name, score in self.scores.items()} | dict(self.more)
+
+    def text(self) -> str:
+        """For people."""
+        lines = self.lines or [score.words(name) for name, score in self.scores.items()]
+        return "\n".join(lines)
+
+
+class Task:
+    """Base of all tasks."""
+
+    name: ClassVar[str] = ""  # as the config has it
+    noun: ClassVar[str] = "model"  # what a folder of it holds
+    verb: ClassVar[str] = "show"  # what it is used with: regard VERB
+    keys: ClassVar[Mapping[str, Any]] = {}  # config tables of its own: name and dataclass
+    looks: ClassVar[str] = ""  # "module:function" that shows what every head looked at, if there is one
+    models: ClassVar[
+        Sequence[str]
+    ] = ()  # kinds of model of ours that it takes; those added from outside always
+
+    build: ClassVar[Any] = None  # (Config) -> its own model, where that is none of `MODELS`
+
+    # Learning ---------------------------------------------------------------------------------------
+
+    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Examples":
+        """What is learned from, and measured on if that is given; nothing is read yet."""
+        raise UsageError(f"task={self.name} does not say what it learns from")
+
+    def preset(self, asked: Mapping[str, Any]) -> str | None:
+        """The preset of a run that names none."""
+        return None
+
+    def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
+        """The config with what follows from others; `asked` are the settings that were named."""
+        kind = config.model.kind
+        if self.models and not MODELS.foreign(kind) and kind not in self.models:
+            raise UsageError(
+                f"model.kind={kind} is none that task={self.name} can use; it takes {', '.join(self.models)}"
+            )
+        return config
+
+    def lesson(self, job: "Job") -> "Lesson":
+        """What a run works with, made of the examples; done once a run, and again when it goes on."""
+        raise UsageError(f"task={self.name} does not say how it learns")
+
+    def memory(self, trainer: Any) -> str | None:
+        """In a line, how much memory a run will take, if that can be foreseen."""
+        return None
+
+    def card(self, facts: "Facts", folder: str) -> str:
+        """The README of a model folder; `folder` is how the commands in it call the model."""
+        from regard.models.card import titled, write_card
+
+        use = [f"regard {self.verb} -m {{}}"] if self.verb != "show" else ["regard show {}"]
+        return write_card(facts, folder, title=titled(with_article(self.noun).capitalize(), facts), use=use)
+
+    # Using ------------------------------------------------------------------------------------------
+
+    def load(self, folder: Path, **options: Any) -> Any:
+        """What is in a folder, ready to be used."""
+        from regard.models.folder import load as load_folder
+
+        return load_folder(folder, **options)
+
+    def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
+        """How good the model in a folder is on these files."""
+        raise self._cannot("evaluate", folder)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """What is wrong with files to learn from: see `regard.data.check`."""
+        raise UsageError(f"task={self.name} has no regard check for its files")
+
+    def look(self, folder: Path, text: str, **options: Any) -> Any:
+        """What every head looked at: see `regard.look`."""
+        if not self.looks:
+            raise self._cannot("look", folder)
+        module, _, function = self.looks.partition(":")
+        return getattr(import_module(module), function)(folder, text, **options)
+
+    def _cannot(self, verb: str, folder: Path) -> UsageError:
+        return UsageError(f"{folder} holds {with_article(self.noun)}, and regard {verb} does not know it")
+
+
+def with_article(noun: str) -> str:
+    """a translator, an encoder."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
+def task_named(name: str) -> Task:
+    """The task that the config names."""
+    found = TASKS[name]
+    if not isinstance(found, Task):
+        raise UsageError(f"task={name} is a {type(found).__name__}, not a Task")
+    return found
+
+
+def task_of(folder: Path) -> Task:
+    """The task of a model folder."""
+    return task_named(read_config(folder).task)
+
+
+def expect(folder: Path, name: str) -> None:
+    """Refuse a folder of another task, and say what it is good for."""
+    found = task_of(folder)
+    if found.name != name:
+        raise UsageError(f"{folder} holds {with_article(found.noun)}; use regard {found.verb}")
+
+
+def load(folder: str | PathLike[str], **options: Any) -> Any:
+    """What is in a model folder, ready to be used: a `Translator`, or what its task makes of it."""
+    return task_of(Path(folder)).load(Path(folder), **options)

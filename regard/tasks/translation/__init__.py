@@ -1,0 +1,98 @@
+"""Translation: pairs of lines in, a translator out.
+
+A run: `files` and `prepare` (to a lesson), `validation` (its scores), `card`, `train` (the call). A folder:
+`load`, `translator` (text to text), `evaluate`. `distill` is both: a teacher writes what a student learns.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.config import REPLACED, Config, merge
+from regard.tasks.task import Evaluation, Task
+
+if TYPE_CHECKING:
+    from regard.models.card import Facts
+    from regard.tasks.translation.prepare import Pairs
+    from regard.tasks.translation.translator import Translator
+    from regard.training.lesson import Job, Lesson
+
+
+class Translation(Task):
+    """Sentence in, sentence out."""
+
+    name = "translation"
+    noun = "translator"
+    verb = "translate"
+    models = ("transformer", *REPLACED)
+    looks = "regard.look.look:look"
+
+    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Pairs":
+        """Two aligned files or a TSV; `parses` and `valid_parses` are dependency trees of the sources."""
+        from regard.tasks.translation.files import corpus_of
+        from regard.tasks.translation.prepare import Pairs
+
+        held = corpus_of(valid, more.get("valid_parses")) if valid else None
+        return Pairs(corpus_of(files, more.get("parses")), held)
+
+    def preset(self, asked: Mapping[str, Any]) -> str | None:
+        """The one that the minutes can fill."""
+        from regard.tasks.translation.prepare import fitting_preset
+
+        return fitting_preset(asked)
+
+    def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
+        """Positions that fit, the languages of the files, and outputs as long as what is trained on."""
+        from regard.tasks.translation import prepare
+
+        config = super().settle(config, asked, examples, base)
+        if base is None and "positions.kind" not in asked:
+            config = prepare.fitting_positions(config)
+        prepare.refuse_long_data(config)
+        if config.data.max_length > config.decode.max_source:  # what is trained on can be translated
+            config = merge(config, {"decode.max_source": config.data.max_length})
+        if examples is not None:
+            config = prepare.with_languages(config, examples.train)
+            prepare.check_parses(config, examples)
+        return config
+
+    def lesson(self, job: "Job") -> "Lesson":
+        """Tokenizer, stores, teacher forcing, BLEU."""
+        from regard.tasks.translation.prepare import lesson_for
+
+        return lesson_for(job)
+
+    def memory(self, trainer: Any) -> str | None:
+        """From the shapes of the batches, for a Transformer."""
+        from regard.tasks.translation.memory import memory_of
+
+        found = memory_of(trainer)
+        return found.line() if found else None
+
+    def card(self, facts: "Facts", folder: str) -> str:
+        """With its languages."""
+        from regard.tasks.translation.card import write
+
+        return write(facts, folder)
+
+    def load(self, folder: Path, **options: Any) -> "Translator":
+        """In the native engine, where that knows the model."""
+        from regard.tasks.translation.load import load
+
+        return load(folder, **options)
+
+    def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
+        """BLEU, chrF and more of a test set: two aligned files or a TSV."""
+        from regard.tasks.translation.evaluate import evaluation
+
+        return evaluation(folder, files, **options)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Line by line."""
+        from regard.data.check import check
+        from regard.tasks.translation.files import corpus_of
+
+        return check(corpus_of(files), examples=examples)
+
+
+TASK = Translation()

@@ -1,0 +1,34 @@
+"""What a translator's card says beside what every card does: languages, layers, how to call it.
+
+Before this file: `regard.models.card`.
+"""
+
+from regard.models.card import Facts, escape, titled, write_card
+from regard.text.languages import language_name
+
+_USE = ('echo "your text" | regard translate -m {}', "regard evaluate -m {} SRC REF")
+
+
+def write(facts: Facts, folder: str) -> str:
+    """The card as Markdown; `folder` is how the commands in it call the model."""
+    config, model = facts.config, facts.config.model
+    codes = config.text.source, config.text.target
+    names = [escape(language_name(code)) for code in codes if code]
+    size = f", {facts.parameters:,} parameters" if facts.parameters else ""
+    card = write_card(
+        facts,
+        folder,
+        title=f"A translator from {names[0]} to {names[1]}" if all(codes) else titled("A translator", facts),
+        intro=f"A {model.kind} that translates one line of text at a time, made with Regard.",
+        shape=[
+            f"{model.encoder_layers} encoder and {model.decoder_layers} decoder layers, d_model "
+            f"{model.d_model}, {model.n_heads} heads, d_ff {model.d_ff}, {model.norm}-norm{size}".replace(
+                "_", "\\_"
+            ),
+            f"{config.positions.kind} positions, {config.attention.kind} attention, "
+            f"a joint vocabulary of {model.vocab_size:,} tokens with byte fallback",
+        ],
+        use=_USE,
+        python="regard.load({}).translate(['your text'])",
+    )
+    return f"{card}\nDecoding defaults are in `generation.json` and may be edited.\n"

@@ -1,0 +1,49 @@
+"""Batches of pairs. Where no validation files are given, a small part of the pairs is held out here."""
+
+import zlib
+from functools import partial
+
+import numpy as np
+
+from regard.config import TrainConfig
+from regard.data.batch import Batch, collate
+from regard.data.store import Store
+from regard.text.tokenizer import OUR_SPECIALS, Specials
+from regard.training.feed import Rows, StoreFeed
+
+HELD_OUT = 1000  # pairs at most
+HELD_OUT_SHARE = 50  # one in so many at most
+
+
+class PairFeed(StoreFeed[Batch]):
+    """Batches of some pairs of a store."""
+
+    def __init__(
+        self,
+        store: Store,
+        rows: Rows,
+        train: TrainConfig,
+        *,
+        specials: Specials = OUR_SPECIALS,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        pad, begin, end, _ = specials
+        lengths = store.src_lengths[rows], store.tgt_lengths[rows]
+        make = partial(collate, store, pad_id=pad, begin_id=begin, end_id=end)
+        super().__init__(rows, lengths, train, make, rank=rank, world=world)
+
+
+def hold_out(store: Store) -> tuple[Rows, Rows]:
+    """Rows to train on, and rows to validate on.
+
+    The choice follows a hash of the source, so that every copy of a held-out sentence leaves training
+    and the same sentence is held out wherever it stands. Too few sentences to spare: none is.
+    """
+    hashes = np.fromiter(
+        (zlib.crc32(store.src.sentence(i).tobytes()) for i in range(len(store))), np.uint32, len(store)
+    )
+    distinct, first = np.unique(hashes, return_index=True)
+    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
+    held = np.isin(hashes, distinct[:count])
+    return np.flatnonzero(~held), np.sort(first[:count]).astype(np.int64)

@@ -1,0 +1,64 @@
+"""A model folder as a translator that uses the engine where it can, and says where it cannot.
+
+Before this file: `translator.py` and `regard.engine`; after it: the command line and the server.
+"""
+
+from os import PathLike
+from pathlib import Path
+
+import torch
+
+from regard.engine.engine import PRECISIONS, Engine, refusal
+from regard.engine.shortlist import Shortlist
+from regard.errors import UsageError
+from regard.tasks.translation.translator import Translator
+from regard.tasks.translation.translator import load as load_readable
+
+ENGINES = ("auto", "native", "readable")
+
+
+def load(
+    folder: str | PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    precision: str = "auto",
+    engine: str = "auto",
+    shortlist: bool = False,
+) -> Translator:
+    """The translator in a model folder.
+
+    `precision`: int8, bf16, fp32, or auto for the fastest that keeps the quality. `engine`: native, readable,
+    or auto for native where it knows the model; `translator.note` then says why it was not taken.
+    `shortlist`: each sentence is written with the tokens that the folder's shortlist has for it (`regard
+    shortlist`).
+    """
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
+    if engine not in ENGINES:
+        raise UsageError(f"engine ({engine}) must be one of {', '.join(ENGINES)}")
+    translator = load_readable(folder, device=device)
+    short = Shortlist.load(Path(folder), translator.tokenizer) if shortlist else None
+    equip(translator, precision=precision, engine=engine, shortlist=short)
+    return translator
+
+
+def equip(
+    translator: Translator,
+    *,
+    precision: str = "auto",
+    engine: str = "auto",
+    shortlist: Shortlist | None = None,
+) -> None:
+    """Give a translator the engine, or the note that says why it has none."""
+    reason = "it was asked for" if engine == "readable" else refusal(translator.model)
+    if reason is None:
+        translator.engine = Engine(translator.model, precision=precision, shortlist=shortlist)
+        return
+    if engine == "readable" and shortlist is not None:
+        raise UsageError("--shortlist narrows the native engine; it means nothing to --engine readable")
+    if engine == "native" or precision in ("int8", "bf16"):
+        wish = "--engine native" if engine == "native" else f"--precision {precision}"
+        raise UsageError(f"{wish} needs the native engine, which cannot be used: {reason}")
+    if engine != "readable":
+        without = ", without the shortlist" if shortlist is not None else ""
+        translator.note = f"the readable decoder translates, in fp32{without}: no native engine, {reason}"

@@ -1,0 +1,227 @@
+"""From files of pairs to a lesson: corpus, settings that follow from it, tokenizer, stores.
+
+Each step is done once a run: what a run that was stopped has left in its folder is found and used. Called by
+the task (`__init__.py`); before this file: `regard.data`; after it: `regard.training.run`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.atomic import write_text
+from regard.config import Config, merge
+from regard.data.corpus import Corpus
+from regard.data.store import Store, open_store
+from regard.errors import ModelError, UsageError
+from regard.models import build
+from regard.models.folder import Loaded
+from regard.process.progress import Silent
+from regard.tasks.translation.feed import PairFeed, hold_out
+from regard.tasks.translation.validation import Validation
+from regard.text.languages import languages_of
+from regard.text.tokenizer import Tokenizer
+from regard.training.budget import DEFAULT_MINUTES
+from regard.training.lesson import Job, Lesson
+from regard.training.loss import Forced
+
+SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
+
+Files = str | Path | Sequence[str | Path] | Corpus
+NEEDED = 200  # steps of a whole run, below which no preset translates (benchmarks/results/steps.md)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs to train on, and those to validate on if they were given."""
+
+    train: Corpus
+    valid: Corpus | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are trained on."""
+        return self.train.paths
+
+    def check(self, *, thorough: bool) -> None:
+        """Refuse bad data before anything is changed; a run that goes on has had its data checked."""
+        for corpus in (self.train, self.valid):
+            if corpus is not None:
+                corpus.check_files() if thorough else corpus.check_paths()
+
+    def fingerprints(self) -> dict[str, str]:
+        """Of both."""
+        prints = {"training data": self.train.fingerprint()}
+        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on and what is validated on."""
+
+    store: Store
+    feed: PairFeed
+    validation: Validation | None
+
+
+def corpus_of(sources: Files, targets: Files | None = None) -> Corpus:
+    """One corpus from a path, several, or a ready one."""
+    if isinstance(sources, Corpus):
+        return sources
+    if targets is None:
+        return Corpus.of(_paths(sources))
+    if isinstance(targets, Corpus):
+        raise UsageError("a corpus holds its own targets; give it alone")
+    return Corpus(sources=_paths(sources), targets=_paths(targets))
+
+
+def _paths(files: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    return (Path(files),) if isinstance(files, str | Path) else tuple(Path(file) for file in files)
+
+
+def with_languages(config: Config, corpus: Corpus) -> Config:
+    """The config with the languages that the names of the files tell, where none were named."""
+    if config.text.source or config.text.target:
+        return config
+    found = languages_of(corpus.parts()[0].paths)
+    return merge(config, {"text.source": found[0], "text.target": found[1]}) if found else config
+
+
+def check_parses(config: Config, pairs: Pairs) -> None:
+    """Trees are given where they are read, and nowhere else."""
+    wanted = config.positions.kind == "structural"
+    for corpus, flag in ((pairs.train, "--parses"), (pairs.valid, "--valid-parses")):
+        if corpus is not None and wanted and not corpus.parses:
+            raise UsageError(
+                f"positions.kind=structural reads dependency trees of {corpus.paths[0]}; "
+                f"give them with {flag} F.conllu"
+            )
+        if corpus is not None and corpus.parses and not wanted:
+            raise UsageError(
+                f"{flag} is for positions.kind=structural; positions.kind={config.positions.kind} "
+                "reads no trees"
+            )
+
+
+def refuse_long_data(config: Config) -> None:
+    """Refuse data that the positions or the attention of the model have no place for."""
+    longest = config.data.max_length
+    bounds = (
+        {"positions.max_length": config.positions.max_length} if config.positions.kind == "learned" else {}
+    )
+    if config.attention.kind == "linformer":
+        bounds["attention.max_length"] = config.attention.max_length
+    for name, bound in bounds.items():
+        if longest > bound:
+            raise UsageError(f"data.max_length ({longest}) must be at most {name} ({bound})")
+
+
+def fitting_preset(asked: Mapping[str, Any]) -> str:
+    """The preset that a time budget can fill: a small model learns more in a short time than a larger one."""
+    minutes = asked.get("train.minutes", DEFAULT_MINUTES)
+    return "tiny" if isinstance(minutes, int | float) and 0 < minutes < SHORT_MINUTES else "small"
+
+
+def fitting_positions(config: Config) -> Config:
+    """Rotary positions for a Transformer that can have them: it learns more with them, and in less time."""
+    shape = config.model
+    turned = all(
+        (shape.d_model // heads) % 2 == 0 for heads in (shape.n_heads, shape.decoder_heads or shape.n_heads)
+    )
+    if shape.kind != "transformer" or config.attention.kind != "full" or not turned:
+        return config
+    return merge(config, {"positions.kind": "rotary"})
+
+
+def tokenizer_for(folder: Path, corpus: Corpus, config: Config, base: Loaded | None) -> Tokenizer:
+    """The base model's tokenizer, the one this run has trained before, or a new one."""
+    if base is not None:
+        return base.tokenizer
+    path = folder / "tokenizer.json"
+    if path.exists():
+        try:
+            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        except (ModelError, UnicodeDecodeError):
+            path.unlink()  # the same lines give the same tokenizer again
+    tokenizer = Tokenizer.train(corpus.lines(), config.text.vocab_size)
+    write_text(path, tokenizer.to_json())
+    return tokenizer
+
+
+def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:
+    """The config with the size of the vocabulary in it."""
+    size = config.model.vocab_size or tokenizer.vocab_size
+    if size < tokenizer.vocab_size:
+        raise UsageError(
+            f"model.vocab_size ({size}) must be at least the tokenizer's ({tokenizer.vocab_size})"
+        )
+    return merge(config, {"model.vocab_size": size})
+
+
+def with_dropout(config: Config, pairs: int) -> Config:
+    """The config with a dropout that suits the model and the data, where none was asked for.
+
+    0.125 · ∛(weights per pair / 20), between 0.05 and 0.4: little where the data are plenty, more where a
+    model could learn its pairs by heart.
+    """
+    if config.model.dropout >= 0:
+        return config
+    with torch.device("meta"):
+        weights = sum(weight.numel() for weight in build(config).parameters())
+    dropout = 0.125 * (weights / max(1, pairs) / 20) ** (1 / 3)
+    return merge(config, {"model.dropout": round(min(0.4, max(0.05, dropout)), 2)})
+
+
+def data_for(
+    folder: Path,
+    pairs: Pairs,
+    tokenizer: Tokenizer,
+    config: Config,
+    reporter: Silent,
+) -> Data:
+    """The stores of the pairs; where none are given to validate on, some are held out."""
+    corpus, valid = pairs.train, pairs.valid
+    store = open_store(corpus, tokenizer, config.data, folder / "store" / "train")
+    reporter.said(f"training data: {store.report.summary()}")
+    validation: Validation | None
+    if valid is not None:
+        held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
+        validation = Validation(held, np.arange(len(held)), tokenizer, config.decode)
+        feed = PairFeed(store, np.arange(len(store)), config.train, specials=tokenizer.specials)
+    else:
+        rows, held_out = hold_out(store)
+        validation = Validation(store, held_out, tokenizer, config.decode) if len(held_out) else None
+        feed = PairFeed(store, rows, config.train, specials=tokenizer.specials)
+        what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
+        reporter.said(f"no validation files given: {what}")
+    reporter.said(
+        f"batches: {feed.count(0):,} an epoch, of up to {config.train.batch_tokens:,} tokens, "
+        f"{feed.sampler.padding(0):.1%} padding"
+    )
+    return Data(store, feed, validation)
+
+
+def lesson_for(job: Job) -> Lesson:
+    """What a run works with; what a run that was stopped has left in its folder is found and used."""
+    pairs: Pairs = job.examples
+    tokenizer = tokenizer_for(job.folder, pairs.train, job.config, job.base)
+    config = with_vocabulary(job.config, tokenizer)
+    data = data_for(job.folder, pairs, tokenizer, config, job.reporter)
+    report, kept = data.store.report, len(data.feed.rows)
+    names = " + ".join(path.name for path in pairs.valid.paths) if pairs.valid else "held-out training pairs"
+    return Lesson(
+        with_dropout(config, kept),
+        data.feed,
+        Forced(config.train.label_smoothing),
+        data.validation,
+        files={"tokenizer.json": tokenizer.to_json().encode()},
+        data=[
+            f"{report.pairs:,} pairs of lines, of which {kept:,} were trained on",
+            f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens",
+        ],
+        measured_on=f"{names} (validation, greedy)",
+        needed=NEEDED,
+    )

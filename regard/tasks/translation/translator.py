@@ -1,0 +1,349 @@
+"""Raw text in, raw text out: a model folder that translates.
+
+Lines are read a window ahead, sorted by length into batches with little padding, searched, and handed
+back in the order they came; memory stays the same however many there are. Before this file: the searches;
+after it: the command line and the server.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from regard.attention.record import running_tape
+from regard.attention.structural import Structural
+from regard.attention.switch import any_off
+from regard.config import DecodeConfig
+from regard.data.corpus import open_parses
+from regard.data.filter import CHARACTERS_A_TOKEN
+from regard.data.inputs import pad_sources
+from regard.data.parses import Parses, token_heads
+from regard.decoding.beam import beam_search
+from regard.decoding.greedy import greedy
+from regard.decoding.sampling import Sampling, sample
+from regard.decoding.search import Hypothesis, Rules
+from regard.errors import DataError, UsageError
+from regard.models import folder as folders
+from regard.models.protocol import Stepper
+from regard.process.waiting import watched
+from regard.tasks.task import expect
+from regard.text.normalise import normalise
+from regard.text.tokenizer import Tokenizer
+
+WINDOW = 20  # batches read ahead
+WINDOW_CHARACTERS = 2**22  # after so many no more lines are read ahead
+ROW = 128  # source tokens; a batch of longer lines holds fewer of them, so that memory is bounded
+
+# A line in is a line out, whatever bytes the model writes.
+_LINE_BREAKS = str.maketrans("\n\r", "  ")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one line."""
+
+    text: str
+    score: float  # log p / length ** length_penalty
+    truncated: bool  # it reached the longest output allowed and was cut
+    tokens: int = 0  # that were written, the end counted
+    n_best: tuple["Translation", ...] = ()  # best first; only where more than one was asked for
+    ids: tuple[int, ...] = ()  # what was written, without specials
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How one call wants its lines translated."""
+
+    decode: DecodeConfig
+    n_best: int = 1
+    batch_size: int = 32
+    window: int = 0  # lines read ahead; 0: WINDOW batches
+    sampling: Sampling | None = None
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("n_best", 1, 1000), ("batch_size", 1, 2**16), ("window", 0, 2**20)):
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(f"{name} ({getattr(self, name)}) must be at least {low} and at most {high}")
+        if self.sampling is None and self.n_best > self.decode.beam:
+            raise UsageError(f"n_best ({self.n_best}) must be at most beam ({self.decode.beam})")
+
+
+class Searcher(Protocol):
+    """What can stand in for the readable searches: `regard.engine` has one."""
+
+    def search(
+        self, sources: Sequence[Sequence[int]], rules: Rules, *, beam: int, n_best: int, batch_size: int
+    ) -> list[list[Hypothesis]]:
+        """The `n_best` outputs of each source, which closes with its end token; best first."""
+        ...
+
+
+class Translator:
+    """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
+
+    def __init__(
+        self, model: nn.Module | Stepper[Any, Any], tokenizer: Tokenizer, decode: DecodeConfig | None = None
+    ) -> None:
+        self.model: Any = model  # an nn.Module that follows the step protocol, or any other that does
+        self.tokenizer = tokenizer
+        self.decode = decode or DecodeConfig()
+        self.parses: tuple[Path, ...] = ()
+        self.engine: Searcher | None = None  # searches in the model's place where it can
+        self.note: str | None = None  # what a person should know about how this translator runs
+
+    def parsed(self, *parses: str | PathLike[str]) -> "Translator":
+        """The same, for text whose dependency trees are in these CoNLL-U files: see docs/data.md."""
+        modules = self.model.modules() if isinstance(self.model, nn.Module) else ()
+        if not any(isinstance(module, Structural) for module in modules):
+            raise UsageError(f"this model reads no dependency trees; translate without {parses[0]}")
+        other = copy.copy(self)
+        other.parses = tuple(map(Path, parses))
+        return other
+
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        beam: int | None = None,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[str]:
+        """The translation of each text, in order; the options are those of `stream`."""
+        found = self.stream(
+            texts, beam=beam, batch_size=batch_size, length_penalty=length_penalty, sampling=sampling
+        )
+        return [each.text for each in found]
+
+    def hypotheses(
+        self,
+        texts: Iterable[str],
+        *,
+        n_best: int = 1,
+        beam: int | None = None,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> list[list[Translation]]:
+        """Up to `n_best` translations of each text, best first; the options are those of `stream`."""
+        found = self.stream(
+            texts,
+            n_best=n_best,
+            beam=beam,
+            batch_size=batch_size,
+            length_penalty=length_penalty,
+            sampling=sampling,
+        )
+        return [list(each.n_best) if each.n_best else [each] for each in found]
+
+    def stream(
+        self,
+        lines: Iterable[str],
+        *,
+        beam: int | None = None,
+        n_best: int = 1,
+        batch_size: int = 32,
+        length_penalty: float | None = None,
+        sampling: Sampling | None = None,
+        window: int = 0,
+    ) -> Iterator[Translation]:
+        """One translation a line, in order, for as many lines as come.
+
+        `beam` and `length_penalty` default to those of the folder. With `sampling`, words are drawn
+        instead of searched and `n_best` is the number of draws. `window` is how many lines are read
+        before the first is answered (0: 20 batches; 1: each line is answered at once). What stands before
+        a line that cannot be translated is answered before the error is raised.
+        """
+        if isinstance(lines, str):
+            raise UsageError(f"translate takes a list of lines, not one string: [{lines[:20]!r}]")
+        decode = dataclasses.replace(
+            self.decode,
+            beam=self.decode.beam if beam is None else beam,
+            length_penalty=self.decode.length_penalty if length_penalty is None else length_penalty,
+        )
+        return self._stream(lines, Wish(decode, n_best, batch_size, window, sampling))
+
+    def _stream(self, lines: Iterable[str], wish: Wish) -> Iterator[Translation]:
+        read = 0
+        with closing(open_parses(self.parses)) if self.parses else nullcontext() as parses:
+            for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
+                limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
+                texts, fault = _readable(texts, fault, limit, read)
+                sources = self.tokenizer.encode_batch(texts)
+                heads = self._heads(parses, texts, sources, read) if parses else None
+                fitting = _fitting(sources, limit)
+                yield from self._translate_window(sources[:fitting], wish, heads)
+                if fitting < len(sources):
+                    raise DataError(
+                        f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, "
+                        f"and this model takes {limit} (decode.max_source, or its positions); split the line"
+                    )
+                if fault is not None:
+                    raise fault
+                read += len(texts)
+            if parses:
+                parses.finish("the text")
+
+    def _heads(
+        self, parses: Parses, texts: Sequence[str], sources: Sequence[list[int]], read: int
+    ) -> list[list[int]]:
+        """The trees of a window of lines, as heads of their tokens."""
+        found = []
+        for number, (text, ids) in enumerate(zip(texts, sources, strict=True), read + 1):
+            tokens = [self.tokenizer.token(each) for each in ids]
+            found.append(token_heads(parses.of(text, f"line {number}"), text, tokens))
+        return found
+
+    def _translate_window(
+        self, sources: Sequence[list[int]], wish: Wish, heads: list[list[int]] | None = None
+    ) -> list[Translation]:
+        """Every source of a window in its place; an empty one never meets the model."""
+        results = [_empty(wish.n_best)] * len(sources)
+        if self._engine_for(wish) is not None:
+            batches = iter([[i for i, ids in enumerate(sources) if ids]])  # the engine makes its own
+        else:
+            batches = _batches(sources, wish.batch_size)
+        with _evaluating(self.model), torch.inference_mode(), watched():
+            for numbers in batches:
+                own = None if heads is None else [heads[i] for i in numbers]
+                found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], wish, own)
+                for i, hypotheses in zip(numbers, found, strict=True):
+                    results[i] = self._translation(hypotheses, wish.n_best)
+        return results
+
+    def _engine_for(self, wish: Wish) -> Searcher | None:
+        """The engine, if it can do what is asked here: it neither draws nor shows its attention."""
+        plain = wish.sampling is None and running_tape() is None and not any_off()
+        return self.engine if plain else None
+
+    def _search(
+        self, sources: list[list[int]], wish: Wish, heads: list[list[int]] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The outputs of one batch of sources, each closed by the end token."""
+        if not sources:
+            return []
+        engine = self._engine_for(wish)
+        device = torch.device("cpu") if engine is not None else _device(self.model)
+        rules = Rules.of(
+            wish.decode,
+            map(len, sources),
+            max_length=self.model.max_length,
+            vocab_size=self.tokenizer.target_vocab_size,
+            specials=self.tokenizer.specials,
+            device=device,
+        )
+        if engine is not None:
+            return engine.search(
+                sources, rules, beam=wish.decode.beam, n_best=wish.n_best, batch_size=wish.batch_size
+            )
+        inputs = pad_sources(sources, heads=heads).to(device)
+        if wish.sampling is not None:
+            return sample(self.model, inputs, rules, sampling=wish.sampling, draws=wish.n_best)
+        if wish.decode.beam == 1:
+            return [[each] for each in greedy(self.model, inputs, rules)]
+        return beam_search(self.model, inputs, rules, beam=wish.decode.beam, n_best=wish.n_best)
+
+    def _translation(self, hypotheses: Sequence[Hypothesis], n_best: int) -> Translation:
+        """Ids as text; the first is the answer."""
+        texts = self.tokenizer.decode_batch(each.ids for each in hypotheses)
+        found = tuple(
+            Translation(
+                text.translate(_LINE_BREAKS), each.score, each.truncated, each.length, ids=tuple(each.ids)
+            )
+            for text, each in zip(texts, hypotheses, strict=True)
+        )
+        return dataclasses.replace(found[0], n_best=found) if n_best > 1 else found[0]
+
+
+def load(folder: str | PathLike[str], *, device: str | torch.device = "cpu") -> Translator:
+    """The translator in a model folder."""
+    expect(Path(folder), "translation")
+    loaded = folders.load(Path(folder), device=device)
+    return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+
+
+def _fitting(sources: Sequence[Sequence[int]], limit: int) -> int:
+    """How many sources come before the first that, with its end, is longer than the limit."""
+    return next((i for i, ids in enumerate(sources) if len(ids) + 1 > limit), len(sources))
+
+
+def _readable(
+    texts: list[str], fault: Exception | None, limit: int, read: int
+) -> tuple[list[str], Exception | None]:
+    """The texts before the first that no vocabulary could make `limit` tokens of, and what is wrong with it.
+
+    A line of megabytes would cost a hundred times as much to tokenise, only to be refused.
+    """
+    most = CHARACTERS_A_TOKEN * limit
+    for number, text in enumerate(texts):
+        if len(text) > most and len(normalise(text)) > most:
+            return texts[:number], DataError(
+                f"line {read + number + 1} has {len(text):,} characters, and this model takes {limit} tokens "
+                "(decode.max_source, or its positions); split the line"
+            )
+    return texts, fault
+
+
+def _empty(n_best: int) -> Translation:
+    """The translation of nothing."""
+    nothing = Translation("", 0.0, False)
+    return dataclasses.replace(nothing, n_best=(nothing,)) if n_best > 1 else nothing
+
+
+def _windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Exception | None]]:
+    """Lines in lists of `size`, fewer of long ones; where reading fails, what came before it, and why."""
+    source = iter(lines)
+    while True:
+        texts: list[str] = []
+        fault: Exception | None = None
+        try:
+            characters = 0
+            for text in islice(source, size):
+                texts.append(text)
+                characters += len(text)
+                if characters > WINDOW_CHARACTERS:
+                    break
+        except Exception as error:
+            fault = error
+        if not texts and fault is None:
+            return
+        yield texts, fault
+
+
+def _batches(sources: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
+    """Numbers of the sources that hold something, shortest first, in batches of bounded size."""
+    batch: list[int] = []
+    for i in sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i])):
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * len(sources[i]) > batch_size * ROW):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _device(model: Any) -> torch.device:
+    parameters = model.parameters() if isinstance(model, nn.Module) else iter(())
+    first = next(parameters, None)
+    return torch.device("cpu") if first is None else first.device
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Without dropout inside the block; a model in training goes on training after it."""
+    training = getattr(model, "training", False)
+    if training:
+        model.eval()
+    try:
+        yield
+    finally:
+        if training:
+            model.train()

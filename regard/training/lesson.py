@@ -1,0 +1,74 @@
+"""A task as training sees it: examples are read, settings settled, and a lesson comes of them.
+
+Training is handed a task and never imports one. `regard.tasks.task` has the whole of it; here is the part
+that a run needs, and the two values that go between them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from regard.config import Config
+from regard.models.card import Facts
+from regard.models.folder import Loaded
+from regard.process.progress import Silent
+from regard.training.objective import Evaluator, Feed, Objective
+
+
+class Examples(Protocol):
+    """What is learned from, as it lies on the disk."""
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files that are trained on."""
+        ...
+
+    def check(self, *, thorough: bool) -> None:
+        """Refuse what cannot be learned from; `thorough` reads all of it, once."""
+        ...
+
+    def fingerprints(self) -> dict[str, str]:
+        """By what it is called, a hash of its content: another content is another run."""
+        ...
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that is to be prepared; what an earlier try has left in the folder may be used again."""
+
+    folder: Path
+    config: Config
+    examples: Any
+    base: Loaded | None = None  # the model that is trained further
+    reporter: Silent = field(default_factory=Silent)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a run works with, as a task has made it of the examples."""
+
+    config: Config  # with everything that depends on the examples
+    feed: Feed
+    objective: Objective
+    evaluator: Evaluator | None = None
+    files: Mapping[str, bytes] = field(
+        default_factory=dict
+    )  # that the folder needs beside config and weights
+    data: Sequence[str] = ()  # lines of the card about what was trained on
+    measured_on: str = "held-out examples"  # what the evaluator measures on, for the card
+    needed: int = 0  # steps below which nothing is learned, as far as is known
+
+
+class Learnable(Protocol):
+    """What a run asks of its task; see `regard.tasks.task.Task`."""
+
+    @property
+    def name(self) -> str: ...
+    def preset(self, asked: Mapping[str, Any]) -> str | None: ...
+    def settle(
+        self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None
+    ) -> Config: ...
+    def lesson(self, job: Job) -> Lesson: ...
+    def memory(self, trainer: Any) -> str | None: ...
+    def card(self, facts: Facts, folder: str) -> str: ...

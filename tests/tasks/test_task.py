@@ -1,0 +1,58 @@
+"""Which task a folder holds, and what is said to a verb that was given another's."""
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from regard.config import Config, merge, to_dict
+from regard.config.file import tree_checksum
+from regard.errors import ModelError, UsageError
+from regard.kinds import TASKS
+from regard.tasks.task import Task, expect, task_named, task_of
+
+OLD = Path(__file__).parent.parent / "old_folder"
+
+
+class Other(Task):
+    """Something else."""
+
+    name: ClassVar = "other"
+    noun: ClassVar = "oracle"
+    verb: ClassVar = "ask"
+
+
+@pytest.fixture
+def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of another task."""
+    monkeypatch.setattr(TASKS, "_held", dict(TASKS._held))
+    TASKS.add("other", Other())
+    tree = to_dict(merge(Config(), {"task": "other"}))
+    sums = {"config.json": tree_checksum(tree)}
+    (tmp_path / "config.json").write_text(json.dumps(tree | {"checksums": sums}), encoding="utf-8")
+    return tmp_path
+
+
+def test_an_older_folder_is_a_translator() -> None:
+    assert task_of(OLD / "finished").name == "translation"
+    expect(OLD / "finished", "translation")
+
+
+def test_a_folder_of_another_task_is_refused_with_what_it_is_good_for(other: Path) -> None:
+    assert task_of(other).name == "other"
+    with pytest.raises(UsageError, match=f"^{other} holds an oracle; use regard ask$"):
+        expect(other, "translation")
+
+
+def test_a_task_must_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TASKS, "_held", dict(TASKS._held) | {"wrong": 5})
+    with pytest.raises(UsageError, match="task=wrong is a int, not a Task"):
+        task_named("wrong")
+    with pytest.raises(UsageError, match=r"task \(nothing\) must be one of translation"):
+        merge(Config(), {"task": "nothing"})
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"has no config\.json"):
+        task_of(tmp_path)
