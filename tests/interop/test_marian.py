@@ -133,7 +133,10 @@ def test_a_model_that_transformers_trained(
     assert verb("import", tmp_path, "-o", tmp_path / "ours") == 0
     for translator in (load(tmp_path / "ours"), load_engine(tmp_path / "ours", precision="fp32")):
         for each, row in zip(translator.stream(lines, beam=1), written.tolist(), strict=True):
-            assert list(each.ids) == row[1 : row.index(0)]
+            theirs_wrote = row[1 : row.index(0) if 0 in row else None]  # one that never stops is cut by both
+            shared = len(theirs_wrote) if 0 in row else min(len(each.ids), len(theirs_wrote))
+            assert list(each.ids)[:shared] == theirs_wrote[:shared]
+            assert 0 not in row or len(each.ids) == shared
 
 
 def test_the_tokenizer_is_marian_tokenizer(folder: Path, many_lines: list[str], german: list[str]) -> None:
