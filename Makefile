@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Two test processes with one thread each use two cores better than one process with two threads.
 JOBS ?= 2
 
-.PHONY: demo test check format fuzz sanitize clean
+.PHONY: demo test check format scripts fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/regard demo
@@ -19,6 +19,7 @@ check: $(VENV)/.tested-with
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(MAKE) scripts HOW=--check
 	$(MAKE) test
 
 # The readers of foreign bytes under hostile input; SECONDS is the time of all of them together.
@@ -34,6 +35,19 @@ sanitize: $(VENV)/.tested-with
 format: $(VENV)/.tested-with
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(MAKE) scripts HOW=--write
+
+# The format of the pages' scripts. It takes npm, which nothing else here does: where that is missing, or its
+# registry cannot be reached, the rest goes on without.
+HOW ?= --check
+PRETTIER := $(VENV)/node/node_modules/.bin/prettier
+scripts:
+	@$(MAKE) -s $(PRETTIER) || echo "the format of the pages' scripts was not looked at: it takes npm"
+	@test ! -e $(PRETTIER) || $(PRETTIER) --print-width 110 --log-level warn $(HOW) 'regard/**/*.js'
+
+$(PRETTIER): $(VENV)/.created
+	npm install --silent --no-fund --no-audit --prefix $(VENV)/node prettier@3.10.1
+	touch $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

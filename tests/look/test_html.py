@@ -72,4 +72,3 @@ def test_modules_parse_no_markup_and_use_no_network():
         if module.name.endswith(".js"):
             source = module.read_text(encoding="utf-8")
             assert not re.search(forbidden, source)
-            assert source.count("\n") <= 300

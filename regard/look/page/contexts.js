@@ -11,10 +11,28 @@ export function mountContexts(root, data) {
   const board = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Cosines" });
   root.classList.add("regard");
   root.replaceChildren(
-    element("header", { class: "top" }, element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"), element("bdi", { class: "model" }, data.model.name), themeSwitch()),
-    element("div", { class: "translation" }, element("p", { class: "target-text", dir: "auto" }, data.word),
-      element("p", { class: "source-text" }, `in ${data.occurrences.length} places: the cosine of the vectors that the encoder gives it`)),
-    element("section", { class: "card", "aria-label": "Sentences" }, element("ol", { class: "sentences" }, data.occurrences.map(sentenceOf))),
+    element(
+      "header",
+      { class: "top" },
+      element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
+      element("bdi", { class: "model" }, data.model.name),
+      themeSwitch(),
+    ),
+    element(
+      "div",
+      { class: "translation" },
+      element("p", { class: "target-text", dir: "auto" }, data.word),
+      element(
+        "p",
+        { class: "source-text" },
+        `in ${data.occurrences.length} places: the cosine of the vectors that the encoder gives it`,
+      ),
+    ),
+    element(
+      "section",
+      { class: "card", "aria-label": "Sentences" },
+      element("ol", { class: "sentences" }, data.occurrences.map(sentenceOf)),
+    ),
     element("section", { class: "card", "aria-label": "How alike the vectors are" }, board),
   );
   const paint = () => board.replaceChildren(matrix(data.cosine));
@@ -23,26 +41,57 @@ export function mountContexts(root, data) {
 }
 
 function sentenceOf(occurrence) {
-  return element("li", { dir: "auto" }, occurrence.words.flatMap((word, i) => [i ? " " : "", i === occurrence.place ? element("mark", {}, word) : word]));
+  return element(
+    "li",
+    { dir: "auto" },
+    occurrence.words.flatMap((word, i) => [
+      i ? " " : "",
+      i === occurrence.place ? element("mark", {}, word) : word,
+    ]),
+  );
 }
 
 function matrix(cosine) {
-  const shades = heat(), [light, dark] = [colour("--ink"), colour("--card")];
+  const shades = heat(),
+    [light, dark] = [colour("--ink"), colour("--card")];
   // The lowest cosine of a word with itself is far above 0: shades span what is there.
   const low = Math.min(...cosine.flat());
   const share = (value) => (low < 1 ? (value - low) / (1 - low) : 1);
-  const rows = cosine.map((row, i) => element("tr", {}, element("th", { scope: "row" }, String(i + 1)), row.map((value) => {
-    const back = shades(share(value) * 0.9);
-    return element("td", { style: { background: rgb(back), color: rgb(contrast(back, light) > contrast(back, dark) ? light : dark) } }, number(value));
-  })));
-  const head = element("tr", {}, element("th", { scope: "col" }, element("span", { class: "hidden" }, "sentence")), cosine.map((_, i) => element("th", { scope: "col" }, String(i + 1))));
+  const rows = cosine.map((row, i) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, String(i + 1)),
+      row.map((value) => {
+        const back = shades(share(value) * 0.9);
+        return element(
+          "td",
+          {
+            style: {
+              background: rgb(back),
+              color: rgb(contrast(back, light) > contrast(back, dark) ? light : dark),
+            },
+          },
+          number(value),
+        );
+      }),
+    ),
+  );
+  const head = element(
+    "tr",
+    {},
+    element("th", { scope: "col" }, element("span", { class: "hidden" }, "sentence")),
+    cosine.map((_, i) => element("th", { scope: "col" }, String(i + 1))),
+  );
   return element("table", { class: "cosines" }, element("thead", {}, head), element("tbody", {}, rows));
 }
 
 /* The contrast of two colours as WCAG counts it. */
 function contrast(one, other) {
   const luminance = (parts) => {
-    const [r, g, b] = parts.map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = parts.map((part) =>
+      part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+    );
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const [a, b] = [luminance(one), luminance(other)].sort((x, y) => y - x);

@@ -1,4 +1,5 @@
-// Elements as values. Text enters the page as text only: nothing here, and nothing that uses it, parses markup.
+// Elements as values. Text enters the page as text only: nothing here, and nothing that uses it, parses
+// markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -15,7 +16,8 @@ function fill(node, properties, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") node.setAttribute("class", value);
     else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "style") for (const [key, part] of Object.entries(value)) node.style.setProperty(key, part);
+    else if (name === "style")
+      for (const [key, part] of Object.entries(value)) node.style.setProperty(key, part);
     else node.setAttribute(name, value === true ? "" : value);
   }
   node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
@@ -25,7 +27,16 @@ function fill(node, properties, children) {
 /* A row of buttons of which one is on. `choices` is [[value, text], ...]. */
 export function segmented(label, choices, chosen, choose) {
   const buttons = choices.map(([value, text]) =>
-    element("button", { type: "button", "aria-pressed": String(value === chosen), "data-value": value, onclick: () => choose(value) }, text),
+    element(
+      "button",
+      {
+        type: "button",
+        "aria-pressed": String(value === chosen),
+        "data-value": value,
+        onclick: () => choose(value),
+      },
+      text,
+    ),
   );
   return element("div", { class: "segmented", role: "group", "aria-label": label }, buttons);
 }
@@ -33,7 +44,14 @@ export function segmented(label, choices, chosen, choose) {
 /* Arrow keys move along a row (or grid, with `columns`) of buttons. */
 export function roving(container, selector, columns = () => 1) {
   container.addEventListener("keydown", (event) => {
-    const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns(), ArrowDown: columns(), Home: -Infinity, End: Infinity };
+    const steps = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -columns(),
+      ArrowDown: columns(),
+      Home: -Infinity,
+      End: Infinity,
+    };
     if (!(event.key in steps)) return;
     const items = [...container.querySelectorAll(selector)];
     const at = items.indexOf(document.activeElement);

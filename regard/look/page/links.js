@@ -1,5 +1,6 @@
-// Two lines of words with links between them that follow the pointer. The links of a word are drawn when it is
-// pointed at or focused; a click keeps it. Where the lines do not fit side by side they stand as two columns.
+// Two lines of words with links between them that follow the pointer. The links of a word are drawn when
+// it is pointed at or focused; a click keeps it. Where the lines do not fit side by side they stand as two
+// columns.
 import { element, percent, roving, shape } from "./dom.js";
 import { confidenceOf } from "./words.js";
 
@@ -9,13 +10,23 @@ const ROW = 30;
 /* Draw into `root`; view = {data, queries, keys, weights, threshold, picked, sides, mute}. */
 export function drawLinks(root, view, { pick }) {
   const state = { hover: null, ...view };
-  const keys = line(state, "keys"), queries = line(state, "queries");
+  const keys = line(state, "keys"),
+    queries = line(state, "queries");
   const canvas = shape("svg", { class: "links-lines", "aria-hidden": "true" });
-  const board = element("div", { class: "links-board" }, titled(view.sides.keys, keys), canvas, titled(view.sides.queries, queries));
+  const board = element(
+    "div",
+    { class: "links-board" },
+    titled(view.sides.keys, keys),
+    canvas,
+    titled(view.sides.queries, queries),
+  );
   const told = element("p", { class: "readout", "aria-live": "polite" });
   root.replaceChildren(board, told);
 
-  for (const [name, row] of [["keys", keys], ["queries", queries]]) {
+  for (const [name, row] of [
+    ["keys", keys],
+    ["queries", queries],
+  ]) {
     roving(row, "button");
     row.addEventListener("pointerover", (event) => aim(name, indexOf(event.target)));
     row.addEventListener("focusin", (event) => aim(name, indexOf(event.target)));
@@ -30,8 +41,15 @@ export function drawLinks(root, view, { pick }) {
     state.hover = at === null ? null : { name, at };
     paint();
   }
-  const place = () => { layOut(board, keys, queries, canvas); paint(); };
-  const paint = () => { drawCurves(canvas, keys, queries, state); tint(keys, queries, state); told.textContent = describe(state); };
+  const place = () => {
+    layOut(board, keys, queries, canvas);
+    paint();
+  };
+  const paint = () => {
+    drawCurves(canvas, keys, queries, state);
+    tint(keys, queries, state);
+    told.textContent = describe(state);
+  };
   place();
   const watcher = new ResizeObserver(place);
   watcher.observe(root);
@@ -46,14 +64,20 @@ function line(state, name) {
   const row = element("div", { class: `words ${name}`, role: "group", "aria-label": state.sides[name] });
   state[name].forEach((unit, i) => {
     const sure = name === "queries" && state.sides.confident ? confidenceOf(state.data, unit) : null;
-    row.append(element("button", {
-      type: "button",
-      class: `word${unit.glued ? " glued" : ""}${unit.special ? " special" : ""}`,
-      "data-at": i,
-      "aria-pressed": name === "queries" ? String(state.picked === i) : null,
-      title: sure === null ? null : `written with ${percent(sure)} confidence`,
-      style: sure === null ? {} : { "--sure": percent(sure) },
-    }, element("bdi", {}, unit.text)));
+    row.append(
+      element(
+        "button",
+        {
+          type: "button",
+          class: `word${unit.glued ? " glued" : ""}${unit.special ? " special" : ""}`,
+          "data-at": i,
+          "aria-pressed": name === "queries" ? String(state.picked === i) : null,
+          title: sure === null ? null : `written with ${percent(sure)} confidence`,
+          style: sure === null ? {} : { "--sure": percent(sure) },
+        },
+        element("bdi", {}, unit.text),
+      ),
+    );
   });
   return row;
 }
@@ -87,21 +111,32 @@ function drawCurves(canvas, keys, queries, state) {
     return tall ? r.top + r.height / 2 - box.top : r.left + r.width / 2 - box.left;
   };
   const curves = [];
-  state.weights.forEach((row, q) => row.forEach((weight, k) => {
-    if (weight < Math.max(state.threshold, 0.005)) return;
-    const on = !focus || (focus.name === "queries" ? focus.at === q : focus.at === k);
-    const from = middle(keys, k), to = middle(queries, q);
-    curves.push([on, weight, tall
-      ? `M0 ${from}C${box.width / 2} ${from} ${box.width / 2} ${to} ${box.width} ${to}`
-      : `M${from} 0C${from} ${box.height * 0.55} ${to} ${box.height * 0.45} ${to} ${box.height}`]);
-  }));
+  state.weights.forEach((row, q) =>
+    row.forEach((weight, k) => {
+      if (weight < Math.max(state.threshold, 0.005)) return;
+      const on = !focus || (focus.name === "queries" ? focus.at === q : focus.at === k);
+      const from = middle(keys, k),
+        to = middle(queries, q);
+      curves.push([
+        on,
+        weight,
+        tall
+          ? `M0 ${from}C${box.width / 2} ${from} ${box.width / 2} ${to} ${box.width} ${to}`
+          : `M${from} 0C${from} ${box.height * 0.55} ${to} ${box.height * 0.45} ${to} ${box.height}`,
+      ]);
+    }),
+  );
   curves.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  canvas.replaceChildren(...curves.map(([on, weight, d]) => shape("path", {
-    d,
-    class: on ? "on" : "",
-    "stroke-width": (0.75 + weight * 5).toFixed(2),
-    "stroke-opacity": (on ? 0.12 + weight * (focus ? 0.88 : 0.7) : weight * 0.07).toFixed(3),
-  })));
+  canvas.replaceChildren(
+    ...curves.map(([on, weight, d]) =>
+      shape("path", {
+        d,
+        class: on ? "on" : "",
+        "stroke-width": (0.75 + weight * 5).toFixed(2),
+        "stroke-opacity": (on ? 0.12 + weight * (focus ? 0.88 : 0.7) : weight * 0.07).toFixed(3),
+      }),
+    ),
+  );
 }
 
 /* Words get the weight that the focused word gives them, or gets from them. */
@@ -111,7 +146,10 @@ function tint(keys, queries, state) {
     if (!focus || focus.name === name) return 0;
     return name === "keys" ? state.weights[focus.at][i] : state.weights[i][focus.at];
   };
-  for (const [name, row] of [["keys", keys], ["queries", queries]]) {
+  for (const [name, row] of [
+    ["keys", keys],
+    ["queries", queries],
+  ]) {
     [...row.children].forEach((button, i) => {
       const weight = weigh(name, i) < state.threshold ? 0 : weigh(name, i);
       button.style.setProperty("--weight", percent(Math.min(1, weight)));
@@ -134,6 +172,9 @@ function describe(state) {
     .slice(0, 5)
     .map(([weight, text]) => `“${text}” ${percent(weight)}`);
   const sure = looking && state.sides.confident ? confidenceOf(state.data, state.queries[focus.at]) : null;
-  return `“${state[focus.name][focus.at].text}” ${looking ? "looks at" : "is looked at by"} ${found.join(", ") || "nothing above the threshold"}`
-    + (sure === null ? "" : ` · written with ${percent(sure)} confidence`);
+  const does = looking ? "looks at" : "is looked at by";
+  return (
+    `“${state[focus.name][focus.at].text}” ${does} ${found.join(", ") || "nothing above the threshold"}` +
+    (sure === null ? "" : ` · written with ${percent(sure)} confidence`)
+  );
 }

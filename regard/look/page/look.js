@@ -1,5 +1,6 @@
-// The whole page about one translation. `mountLook` draws it from a document (docs/look.md); with `switchHeads`, a
-// function that asks a server for the document without some heads, heads can be switched off.
+// The whole page about one translation. `mountLook` draws it from a document (docs/look.md); with
+// `switchHeads`, a function that asks a server for the document without some heads, heads can be switched
+// off.
 import { element, segmented } from "./dom.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
@@ -24,38 +25,79 @@ export function showLook(root) {
 export function mountLook(root, data, { switchHeads = null, chrome = true } = {}) {
   const kinds = ["cross", "encoder", "decoder"].filter((kind) => data.maps.some((map) => map.kind === kind));
   const view = {
-    data, kind: kinds[0], layer: null, head: MEAN, joined: fitsWords(data), threshold: 0.05, picked: null, piece: null, step: 6, before: null,
+    data,
+    kind: kinds[0],
+    layer: null,
+    head: MEAN,
+    joined: fitsWords(data),
+    threshold: 0.05,
+    picked: null,
+    piece: null,
+    step: 6,
+    before: null,
   };
-  const slots = Object.fromEntries(["translation", "tools", "links", "grid", "habits", "large", "walk"].map((name) => [name, element("div", { class: name })]));
+  const slots = Object.fromEntries(
+    ["translation", "tools", "links", "grid", "habits", "large", "walk"].map((name) => [
+      name,
+      element("div", { class: name }),
+    ]),
+  );
   root.classList.add("regard");
   root.replaceChildren(...layout(slots, data, chrome));
   let links = null;
 
   function set(change, parts = ["tools", "links", "grid", "habits", "large", "walk"]) {
     Object.assign(view, change);
-    if ("kind" in change) Object.assign(view, { layer: null, head: MEAN, picked: null, piece: null, ...change });
+    if ("kind" in change)
+      Object.assign(view, { layer: null, head: MEAN, picked: null, piece: null, ...change });
     if (view.layer === null) view.layer = firstLayer(view);
     for (const part of parts) painters[part]();
   }
   const painters = {
     tools: () => slots.tools.replaceChildren(...tools(view, kinds, set)),
-    links: () => { if (links) links.stop(); links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) }); },
-    grid: () => drawGrid(slots.grid, gridViews(view), {
-      chosen: view, threshold: view.threshold, open: (layer, head) => { set({ layer, head }); focusOn(slots.grid, layer, head); },
-      off: view.data.off, toggle: switchHeads && toggle,
-    }),
-    habits: () => slots.habits.replaceChildren(view.head === MEAN
-      ? element("p", { class: "hint" }, "The mean of all heads of this layer. Open a head to see what it does.") : drawFacts(mapOf(view).heads[view.head])),
-    large: () => drawLarge(slots.large, tableView(view), {
-      threshold: view.threshold, title: titleOf(view), pick: (at) => choose(at),
-    }),
+    links: () => {
+      if (links) links.stop();
+      links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) });
+    },
+    grid: () =>
+      drawGrid(slots.grid, gridViews(view), {
+        chosen: view,
+        threshold: view.threshold,
+        open: (layer, head) => {
+          set({ layer, head });
+          focusOn(slots.grid, layer, head);
+        },
+        off: view.data.off,
+        toggle: switchHeads && toggle,
+      }),
+    habits: () =>
+      slots.habits.replaceChildren(
+        view.head === MEAN
+          ? element(
+              "p",
+              { class: "hint" },
+              "The mean of all heads of this layer. Open a head to see what it does.",
+            )
+          : drawFacts(mapOf(view).heads[view.head]),
+      ),
+    large: () =>
+      drawLarge(slots.large, tableView(view), {
+        threshold: view.threshold,
+        title: titleOf(view),
+        pick: (at) => choose(at),
+      }),
     walk: () => paintWalk(slots.walk, view, set),
   };
   function choose(at) {
     const unit = at === null ? null : tableView(view).queries[at];
     set({ picked: at, piece: unit ? unit.first : view.piece }, ["links", "walk"]);
     const pressed = slots.links.querySelector(".queries [aria-pressed=true]");
-    if (pressed && slots.links.contains(document.activeElement) === false && document.activeElement === document.body) pressed.focus({ preventScroll: true });
+    if (
+      pressed &&
+      slots.links.contains(document.activeElement) === false &&
+      document.activeElement === document.body
+    )
+      pressed.focus({ preventScroll: true });
   }
   async function toggle(name, head) {
     const now = new Set(view.data.off[name] || []);
@@ -81,14 +123,33 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
 }
 
 function layout(slots, data, chrome) {
-  const section = (name, title, ...content) => element("section", { class: `card ${name}`, "aria-label": title }, content);
+  const section = (name, title, ...content) =>
+    element("section", { class: `card ${name}`, "aria-label": title }, content);
   return [
-    chrome && element("header", { class: "top" }, element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"), element("bdi", { class: "model" }, data.model.name), themeSwitch()),
-    slots.translation, slots.tools,
+    chrome &&
+      element(
+        "header",
+        { class: "top" },
+        element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
+        element("bdi", { class: "model" }, data.model.name),
+        themeSwitch(),
+      ),
+    slots.translation,
+    slots.tools,
     section("hero", "Links between words", slots.links),
-    element("div", { class: "pair" },
-      section("all", "All heads", element("h2", {}, "All heads"), element("p", { class: "hint" }, "A row a layer, a column a head, the mean first. Open one."), slots.grid, slots.habits),
-      section("one", "One head", element("h2", { id: "opened" }), slots.large)),
+    element(
+      "div",
+      { class: "pair" },
+      section(
+        "all",
+        "All heads",
+        element("h2", {}, "All heads"),
+        element("p", { class: "hint" }, "A row a layer, a column a head, the mean first. Open one."),
+        slots.grid,
+        slots.habits,
+      ),
+      section("one", "One head", element("h2", { id: "opened" }), slots.large),
+    ),
     section("path", "The walk through one head", slots.walk),
     chrome && footer(data),
   ].filter(Boolean);
@@ -98,36 +159,81 @@ function sentence(data, before) {
   return [
     element("p", { class: "source-text", dir: "auto" }, data.text),
     element("p", { class: "target-text", dir: "auto" }, data.translation),
-    before !== null && before !== data.translation && element("p", { class: "before" }, "before: ", element("bdi", {}, before)),
+    before !== null &&
+      before !== data.translation &&
+      element("p", { class: "before" }, "before: ", element("bdi", {}, before)),
   ].filter(Boolean);
 }
 
 function footer(data) {
-  return element("footer", {},
-    element("p", {}, `The weights are those of the very decoding that wrote this translation: ${data.beam > 1 ? `beam ${data.beam}` : "greedy"}, score ${data.score.toFixed(3)}${data.truncated ? ", cut at the longest output allowed" : ""}. Nothing in this file needs the network.`),
-    data.model.card ? element("details", {}, element("summary", {}, "Model card"), element("pre", { tabindex: "0" }, data.model.card)) : "");
+  const search = data.beam > 1 ? `beam ${data.beam}` : "greedy";
+  const cut = data.truncated ? ", cut at the longest output allowed" : "";
+  return element(
+    "footer",
+    {},
+    element(
+      "p",
+      {},
+      "The weights are those of the very decoding that wrote this translation: " +
+        `${search}, score ${data.score.toFixed(3)}${cut}. Nothing in this file needs the network.`,
+    ),
+    data.model.card
+      ? element(
+          "details",
+          {},
+          element("summary", {}, "Model card"),
+          element("pre", { tabindex: "0" }, data.model.card),
+        )
+      : "",
+  );
 }
 
 /* What is chosen: kind of attention, words or pieces, threshold. */
 function tools(view, kinds, set) {
   const shown = element("output", {}, `${Math.round(view.threshold * 100)}%`);
-  const slider = element("input", { type: "range", min: 0, max: 0.6, step: 0.01, value: view.threshold, "aria-label": "Hide weights below", oninput: () => {
-    shown.textContent = `${Math.round(slider.value * 100)}%`;
-    set({ threshold: Number(slider.value) }, ["links", "grid", "large"]);
-  } });
-  const again = (name, change) => { set(change); document.querySelector(`.tools [data-value="${name}"]`)?.focus(); };
+  const slider = element("input", {
+    type: "range",
+    min: 0,
+    max: 0.6,
+    step: 0.01,
+    value: view.threshold,
+    "aria-label": "Hide weights below",
+    oninput: () => {
+      shown.textContent = `${Math.round(slider.value * 100)}%`;
+      set({ threshold: Number(slider.value) }, ["links", "grid", "large"]);
+    },
+  });
+  const again = (name, change) => {
+    set(change);
+    document.querySelector(`.tools [data-value="${name}"]`)?.focus();
+  };
   return [
-    segmented("Kind of attention", kinds.map((kind) => [kind, KIND_NAMES[kind]]), view.kind, (kind) => again(kind, { kind })),
+    segmented(
+      "Kind of attention",
+      kinds.map((kind) => [kind, KIND_NAMES[kind]]),
+      view.kind,
+      (kind) => again(kind, { kind }),
+    ),
     element("span", { class: "hint" }, KIND_TEXTS[view.kind]),
     element("span", { class: "push" }),
     element("label", { class: "threshold" }, "Threshold", slider, shown),
-    segmented("Unit", [["words", "Words"], ["pieces", "Pieces"]], view.joined ? "words" : "pieces", (unit) => again(unit, { joined: unit === "words", picked: null })),
+    segmented(
+      "Unit",
+      [
+        ["words", "Words"],
+        ["pieces", "Pieces"],
+      ],
+      view.joined ? "words" : "pieces",
+      (unit) => again(unit, { joined: unit === "words", picked: null }),
+    ),
   ];
 }
 
 /* Languages without spaces have no words to join to. */
 function fitsWords(data) {
-  return ["source", "target"].every((name) => data.sides[name].tokens.length <= 4 * data.sides[name].words.length);
+  return ["source", "target"].every(
+    (name) => data.sides[name].tokens.length <= 4 * data.sides[name].words.length,
+  );
 }
 
 function mapsOf(view) {
@@ -140,7 +246,9 @@ function mapOf(view) {
 
 function firstLayer(view) {
   const layers = mapsOf(view).map((map) => map.layer);
-  return view.kind === "cross" && view.data.alignment && layers.includes(view.data.alignment.layer) ? view.data.alignment.layer : layers[layers.length - 1];
+  return view.kind === "cross" && view.data.alignment && layers.includes(view.data.alignment.layer)
+    ? view.data.alignment.layer
+    : layers[layers.length - 1];
 }
 
 /* The edges of a map; keys that are no places of the sentence get numbers. */
@@ -148,13 +256,18 @@ function edges(view, map, joined) {
   const queries = unitsOf(view.data, map.queries, joined);
   let keys = unitsOf(view.data, map.keys, joined);
   const columns = map.heads[0].weights[0].length;
-  if (columns !== view.data.sides[map.keys].tokens.length) keys = Array.from({ length: columns }, (_, j) => ({ text: `row ${j}`, first: j, end: j + 1 }));
+  if (columns !== view.data.sides[map.keys].tokens.length)
+    keys = Array.from({ length: columns }, (_, j) => ({ text: `row ${j}`, first: j, end: j + 1 }));
   return { queries, keys };
 }
 
 function tableOf(view, map, head) {
   const { queries, keys } = edges(view, map, view.joined);
-  return joinWeights(head === MEAN ? meanWeights(map.heads.map((each) => each.weights)) : map.heads[head].weights, queries, keys);
+  return joinWeights(
+    head === MEAN ? meanWeights(map.heads.map((each) => each.weights)) : map.heads[head].weights,
+    queries,
+    keys,
+  );
 }
 
 function tableView(view) {
@@ -163,31 +276,56 @@ function tableView(view) {
 }
 
 function gridViews(view) {
-  return mapsOf(view).map((map) => ({ map, tables: [MEAN, ...map.heads.keys()].map((head) => tableOf(view, map, head)) }));
+  return mapsOf(view).map((map) => ({
+    map,
+    tables: [MEAN, ...map.heads.keys()].map((head) => tableOf(view, map, head)),
+  }));
 }
 
 function linksView(view) {
-  const map = mapOf(view), same = map.queries === map.keys;
+  const map = mapOf(view),
+    same = map.queries === map.keys;
   return {
-    ...tableView(view), data: view.data, threshold: view.threshold, picked: view.picked, hint: "Point at a word to follow it; click to keep it.",
+    ...tableView(view),
+    data: view.data,
+    threshold: view.threshold,
+    picked: view.picked,
+    hint: "Point at a word to follow it; click to keep it.",
     sides: {
-      keys: SIDE_NAMES[map.keys] + (same ? ", looked at" : ""), queries: SIDE_NAMES[map.queries] + (same ? ", looking" : ""), confident: map.queries === "target",
+      keys: SIDE_NAMES[map.keys] + (same ? ", looked at" : ""),
+      queries: SIDE_NAMES[map.queries] + (same ? ", looking" : ""),
+      confident: map.queries === "target",
     },
   };
 }
 
 function titleOf(view) {
   const map = mapOf(view);
-  return view.head === MEAN ? `${map.name}, mean of ${map.heads.length} heads` : `${map.name}, head ${view.head}`;
+  return view.head === MEAN
+    ? `${map.name}, mean of ${map.heads.length} heads`
+    : `${map.name}, head ${view.head}`;
 }
 
 function paintWalk(slot, view, set) {
   const title = document.getElementById("opened");
   if (title) title.textContent = titleOf(view);
-  const map = mapOf(view), head = view.head === MEAN ? sharpestHead(map) : view.head;
-  const heading = element("h2", {}, "The walk through one head ", element("span", { class: "muted" }, `${map.name}, head ${head}`));
+  const map = mapOf(view),
+    head = view.head === MEAN ? sharpestHead(map) : view.head;
+  const heading = element(
+    "h2",
+    {},
+    "The walk through one head ",
+    element("span", { class: "muted" }, `${map.name}, head ${head}`),
+  );
   if (!map.heads[head].q) {
-    slot.replaceChildren(heading, element("p", { class: "hint" }, "Queries, keys and values of this attention were not kept, so that there is nothing to walk through."));
+    slot.replaceChildren(
+      heading,
+      element(
+        "p",
+        { class: "hint" },
+        "Queries, keys and values of this attention were not kept, so that there is nothing to walk through.",
+      ),
+    );
     return;
   }
   const { queries, keys } = edges(view, map, false);
@@ -195,11 +333,21 @@ function paintWalk(slot, view, set) {
   const body = element("div");
   slot.replaceChildren(heading, body);
   const stay = (selector) => slot.querySelector(selector)?.focus({ preventScroll: true });
-  drawWalk(body, { map, head, query, queries, keys }, {
-    step: view.step,
-    go: (step) => { set({ step }, ["walk"]); stay("[aria-current=step]"); },
-    pick: (piece) => { set({ piece }, ["walk"]); stay(".queries [aria-pressed=true]"); },
-  });
+  drawWalk(
+    body,
+    { map, head, query, queries, keys },
+    {
+      step: view.step,
+      go: (step) => {
+        set({ step }, ["walk"]);
+        stay("[aria-current=step]");
+      },
+      pick: (piece) => {
+        set({ piece }, ["walk"]);
+        stay(".queries [aria-pressed=true]");
+      },
+    },
+  );
 }
 
 function sharpestHead(map) {

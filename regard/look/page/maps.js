@@ -16,7 +16,12 @@ const HABITS = {
 export function drawGrid(root, views, { chosen, open, off = null, toggle = null, threshold = 0 }) {
   const shades = heat();
   const columns = Math.max(...views.map((view) => view.tables.length));
-  const grid = element("div", { class: "grid", role: "group", "aria-label": "All heads", style: { "--heads": columns } });
+  const grid = element("div", {
+    class: "grid",
+    role: "group",
+    "aria-label": "All heads",
+    style: { "--heads": columns },
+  });
   for (const { map, tables } of views) {
     grid.append(element("span", { class: "layer" }, `layer ${map.layer}`));
     tables.forEach((table, i) => grid.append(smallMap(map, table, i - 1)));
@@ -29,20 +34,41 @@ export function drawGrid(root, views, { chosen, open, off = null, toggle = null,
     const facts = head < 0 ? null : map.heads[head];
     const silent = off && head >= 0 && (off[map.name] || []).includes(head);
     const name = `${map.kind} layer ${map.layer}, ${head < 0 ? "mean of heads" : `head ${head}`}`;
-    const button = element("button", {
-      type: "button",
-      class: `small${silent ? " silent" : ""}`,
-      "aria-pressed": String(chosen.layer === map.layer && chosen.head === head),
-      "aria-label": facts ? `${name}: ${facts.behaviour}, entropy ${facts.entropy.toFixed(1)} bits` : name,
-      "data-head": head,
-      "data-layer": map.layer,
-      onclick: () => open(map.layer, head),
-    }, thumbnail(table, shades, threshold), element("span", { class: "tag" }, head < 0 ? "mean" : `${head} · ${facts.behaviour}`));
+    const button = element(
+      "button",
+      {
+        type: "button",
+        class: `small${silent ? " silent" : ""}`,
+        "aria-pressed": String(chosen.layer === map.layer && chosen.head === head),
+        "aria-label": facts ? `${name}: ${facts.behaviour}, entropy ${facts.entropy.toFixed(1)} bits` : name,
+        "data-head": head,
+        "data-layer": map.layer,
+        onclick: () => open(map.layer, head),
+      },
+      thumbnail(table, shades, threshold),
+      element("span", { class: "tag" }, head < 0 ? "mean" : `${head} · ${facts.behaviour}`),
+    );
     if (!toggle || head < 0) return button;
-    return element("div", { class: "switchable" }, button, element("button", {
-      type: "button", class: "power", "aria-pressed": String(!silent), "aria-label": `${name}: on`,
-      onclick: () => toggle(map.name, head),
-    }, shape("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape("path", { d: "M8 2V8M4.8 4.2A5 5 0 1 0 11.2 4.2" }))));
+    return element(
+      "div",
+      { class: "switchable" },
+      button,
+      element(
+        "button",
+        {
+          type: "button",
+          class: "power",
+          "aria-pressed": String(!silent),
+          "aria-label": `${name}: on`,
+          onclick: () => toggle(map.name, head),
+        },
+        shape(
+          "svg",
+          { viewBox: "0 0 16 16", "aria-hidden": "true" },
+          shape("path", { d: "M8 2V8M4.8 4.2A5 5 0 1 0 11.2 4.2" }),
+        ),
+      ),
+    );
   }
 }
 
@@ -51,9 +77,11 @@ function thumbnail(table, shades, threshold) {
   const canvas = element("canvas", { width: table[0].length, height: table.length, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   const image = context.createImageData(table[0].length, table.length);
-  table.forEach((row, i) => row.forEach((weight, j) => {
-    image.data.set([...shades(weight < threshold ? 0 : weight), 255], 4 * (i * row.length + j));
-  }));
+  table.forEach((row, i) =>
+    row.forEach((weight, j) => {
+      image.data.set([...shades(weight < threshold ? 0 : weight), 255], 4 * (i * row.length + j));
+    }),
+  );
   context.putImageData(image, 0, 0);
   return canvas;
 }
@@ -62,10 +90,17 @@ function thumbnail(table, shades, threshold) {
 export function drawLarge(root, view, { threshold, title, pick }) {
   const { queries, keys, weights } = view;
   const canvas = element("canvas", {
-    class: "large", tabindex: "0", role: "application",
-    "aria-label": `${title}: ${queries.length} rows that look at ${keys.length} columns; arrow keys read the cells`,
+    class: "large",
+    tabindex: "0",
+    role: "application",
+    "aria-label":
+      `${title}: ${queries.length} rows that look at ${keys.length} columns; ` + "arrow keys read the cells",
   });
-  const told = element("p", { class: "readout", "aria-live": "polite" }, "Point at a cell, or move with the arrow keys.");
+  const told = element(
+    "p",
+    { class: "readout", "aria-live": "polite" },
+    "Point at a cell, or move with the arrow keys.",
+  );
   const plan = layOutMap(queries, keys, root.clientWidth);
   let at = null;
   const paint = () => paintMap(canvas, plan, view, threshold, at);
@@ -78,7 +113,10 @@ export function drawLarge(root, view, { threshold, title, pick }) {
   };
   canvas.addEventListener("pointermove", (event) => read(plan.cellAt(event.offsetX, event.offsetY)));
   canvas.addEventListener("pointerleave", () => read(null));
-  canvas.addEventListener("click", (event) => { const cell = plan.cellAt(event.offsetX, event.offsetY); if (cell) pick(cell[0]); });
+  canvas.addEventListener("click", (event) => {
+    const cell = plan.cellAt(event.offsetX, event.offsetY);
+    if (cell) pick(cell[0]);
+  });
   canvas.addEventListener("keydown", (event) => {
     const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!move) return;
@@ -95,13 +133,21 @@ const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
 /* Cells as large as the room allows, within reason; what is still too wide is scrolled. */
 function layOutMap(queries, keys, room) {
   const widest = (units) => Math.min(130, Math.max(...units.map((unit) => measure(unit.text)), 10));
-  const left = widest(queries) + 14, slant = widest(keys) * 0.71 + 16, over = measure(keys[keys.length - 1].text) * 0.71;
+  const left = widest(queries) + 14,
+    slant = widest(keys) * 0.71 + 16,
+    over = measure(keys[keys.length - 1].text) * 0.71;
   const cell = Math.max(9, Math.min(30, Math.floor((room - left - 4) / (keys.length + 0.5))));
-  const width = left + cell * keys.length + Math.max(over - cell / 2 + 6, 2), height = slant + cell * queries.length + 2;
+  const width = left + cell * keys.length + Math.max(over - cell / 2 + 6, 2),
+    height = slant + cell * queries.length + 2;
   return {
-    cell, left, top: slant, width, height,
+    cell,
+    left,
+    top: slant,
+    width,
+    height,
     cellAt(x, y) {
-      const i = Math.floor((y - slant) / cell), j = Math.floor((x - left) / cell);
+      const i = Math.floor((y - slant) / cell),
+        j = Math.floor((x - left) / cell);
       return i >= 0 && j >= 0 && i < queries.length && j < keys.length ? [i, j] : null;
     },
   };
@@ -117,7 +163,8 @@ function measure(text) {
 
 function paintMap(canvas, plan, { queries, keys, weights }, threshold, at) {
   const { cell, left, top, width, height } = plan;
-  const scale = window.devicePixelRatio || 1, shades = heat();
+  const scale = window.devicePixelRatio || 1,
+    shades = heat();
   canvas.width = Math.ceil(width * scale);
   canvas.height = Math.ceil(height * scale);
   canvas.style.width = `${width}px`;
@@ -125,12 +172,14 @@ function paintMap(canvas, plan, { queries, keys, weights }, threshold, at) {
   const context = canvas.getContext("2d");
   context.scale(scale, scale);
   const gap = cell > 12 ? 1 : 0;
-  weights.forEach((row, i) => row.forEach((weight, j) => {
-    context.fillStyle = rgb(shades(weight < threshold ? 0 : weight));
-    context.beginPath();
-    context.roundRect(left + j * cell, top + i * cell, cell - gap, cell - gap, gap * 3);
-    context.fill();
-  }));
+  weights.forEach((row, i) =>
+    row.forEach((weight, j) => {
+      context.fillStyle = rgb(shades(weight < threshold ? 0 : weight));
+      context.beginPath();
+      context.roundRect(left + j * cell, top + i * cell, cell - gap, cell - gap, gap * 3);
+      context.fill();
+    }),
+  );
   const [ink, muted, accent] = ["--ink", "--muted", "--accent"].map((name) => rgb(colour(name)));
   const font = (on) => (on ? `600 ${MAP_FONT}` : cell < 12 ? "9px system-ui, sans-serif" : MAP_FONT);
   context.textBaseline = "middle";
@@ -161,12 +210,22 @@ function paintMap(canvas, plan, { queries, keys, weights }, threshold, at) {
 
 /* What a head does, in a sentence and in bars. */
 export function drawFacts(facts) {
-  const bars = Object.entries(facts.shares).map(([name, share]) => element("div", { class: "bar" },
-    element("span", {}, name),
-    element("span", { class: "track" }, element("span", { class: "fill", style: { width: percent(Math.min(1, share)) } })),
-    element("span", { class: "figure" }, percent(share)),
-  ));
-  return element("div", { class: "facts" },
+  const bars = Object.entries(facts.shares).map(([name, share]) =>
+    element(
+      "div",
+      { class: "bar" },
+      element("span", {}, name),
+      element(
+        "span",
+        { class: "track" },
+        element("span", { class: "fill", style: { width: percent(Math.min(1, share)) } }),
+      ),
+      element("span", { class: "figure" }, percent(share)),
+    ),
+  );
+  return element(
+    "div",
+    { class: "facts" },
     element("p", {}, `${HABITS[facts.behaviour]} Entropy ${facts.entropy.toFixed(2)} bits.`),
     element("div", { class: "bars" }, bars),
   );

@@ -4,7 +4,12 @@ import { element } from "./dom.js";
 const THEME_CHANGED = "regard-theme";
 
 export function themeSwitch() {
-  const button = element("button", { type: "button", class: "icon", "aria-label": "Dark theme", onclick: toggle });
+  const button = element("button", {
+    type: "button",
+    class: "icon",
+    "aria-label": "Dark theme",
+    onclick: toggle,
+  });
   function toggle() {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     show();
@@ -33,7 +38,10 @@ export function onTheme(redraw) {
 export function colour(name) {
   const probe = element("span", { style: { color: `var(${name})` } });
   document.documentElement.append(probe);
-  const found = getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+  const found = getComputedStyle(probe)
+    .color.match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
   probe.remove();
   return found;
 }

@@ -1,4 +1,5 @@
-// Pieces joined to words and back. As a key a word gets the sum of its pieces, as a query it looks as they do on average.
+// Pieces joined to words and back. As a key a word gets the sum of its pieces, as a query it looks as they
+// do on average.
 
 const SPACE_MARK = "\u2581";
 const SPECIAL_NAMES = { "<s>": "begin", "</s>": "end", "<pad>": "pad", "<mask>": "mask" };
@@ -13,7 +14,7 @@ export function unitsOf(data, name, joined) {
 function unit({ tokens, special }, text, first, end) {
   const marked = special.includes(first);
   const glued = first > 0 && !tokens[first].startsWith(SPACE_MARK) && !marked && !special.includes(first - 1);
-  return { text: marked ? SPECIAL_NAMES[text] ?? text : text, first, end, glued, special: marked };
+  return { text: marked ? (SPECIAL_NAMES[text] ?? text) : text, first, end, glued, special: marked };
 }
 
 /* weights of pieces [T][S] as those of units. */
@@ -27,7 +28,9 @@ export function joinWeights(weights, queries, keys) {
 
 /* The mean of several tables [T][S] of one size. */
 export function meanWeights(tables) {
-  return tables[0].map((row, i) => row.map((_, j) => sum(tables.map((table) => table[i][j])) / tables.length));
+  return tables[0].map((row, i) =>
+    row.map((_, j) => sum(tables.map((table) => table[i][j])) / tables.length),
+  );
 }
 
 /* The probability of a unit that was written: the product over its pieces. */

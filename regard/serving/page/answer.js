@@ -1,35 +1,68 @@
-// The translation: each word tinted by how unsure the model was, tied to the words it came from; and other ways to say it.
+// The translation: each word tinted by how unsure the model was, tied to the words it came from; and other
+// ways to say it.
 import { element, percent } from "./look/dom.js";
 import { places } from "./source.js";
 
 const SURE = 0.8; // from here on nothing is tinted
 
 export function answerSheet({ aimed, chosen }) {
-  const node = element("div", { class: "answer text", role: "group", tabindex: "0", "aria-label": "Translation", dir: "auto" });
+  const node = element("div", {
+    class: "answer text",
+    role: "group",
+    tabindex: "0",
+    "aria-label": "Translation",
+    dir: "auto",
+  });
   const readout = element("p", { class: "told", "aria-live": "polite" });
   const sheet = { node, readout, aimed, words: [], text: "", source: "", at: null };
-  const indexOf = (target) => { const word = target.closest?.(".said"); return word ? Number(word.dataset.at) : null; };
-  const aim = (at) => { if (at !== sheet.at) point(sheet, at); };
+  const indexOf = (target) => {
+    const word = target.closest?.(".said");
+    return word ? Number(word.dataset.at) : null;
+  };
+  const aim = (at) => {
+    if (at !== sheet.at) point(sheet, at);
+  };
   node.addEventListener("pointerover", (event) => aim(indexOf(event.target)));
   node.addEventListener("pointerleave", () => aim(null));
-  node.addEventListener("click", (event) => { const at = indexOf(event.target); if (at !== null) { aim(at); chosen(sheet.words[at]); } });
+  node.addEventListener("click", (event) => {
+    const at = indexOf(event.target);
+    if (at !== null) {
+      aim(at);
+      chosen(sheet.words[at]);
+    }
+  });
   node.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step || !sheet.words.length) return;
     event.preventDefault();
-    aim(Math.max(0, Math.min(sheet.words.length - 1, (sheet.at ?? (step > 0 ? -1 : sheet.words.length)) + step)));
+    aim(
+      Math.max(
+        0,
+        Math.min(sheet.words.length - 1, (sheet.at ?? (step > 0 ? -1 : sheet.words.length)) + step),
+      ),
+    );
   });
   return {
-    node, readout, aim,
+    node,
+    readout,
+    aim,
     /* Plain text: what has come so far, or a reading of which nothing more is known. */
-    plain: (text, coming = false) => { draw(sheet, text, [], ""); node.classList.toggle("coming", coming); },
-    full: (text, words, source) => { draw(sheet, text, words, source); node.classList.remove("coming"); },
+    plain: (text, coming = false) => {
+      draw(sheet, text, [], "");
+      node.classList.toggle("coming", coming);
+    },
+    full: (text, words, source) => {
+      draw(sheet, text, words, source);
+      node.classList.remove("coming");
+    },
     text: () => sheet.text,
     /* Whether what is shown is the translation of this text. */
     reads: (source) => sheet.source === source,
     /* The words that came from the place of the caret. */
     from: (place) => {
-      const found = sheet.words.findIndex((word) => word.from.some(([start, end]) => start <= place && place <= end));
+      const found = sheet.words.findIndex((word) =>
+        word.from.some(([start, end]) => start <= place && place <= end),
+      );
       aim(found < 0 ? null : found);
     },
   };
@@ -37,14 +70,17 @@ export function answerSheet({ aimed, chosen }) {
 
 function draw(sheet, text, words, source) {
   point(sheet, null);
-  const here = places(text), there = places(source);
+  const here = places(text),
+    there = places(source);
   const parts = [];
   let at = 0;
   sheet.words = [];
   for (const word of words) {
     const [start, end] = [here[word.start], here[word.end]];
     if (!(start >= at) || !(end > start)) continue; // told twice, or of another text
-    const from = word.from.map((each) => [there[each.start], there[each.end]]).filter(([first, last]) => last > first);
+    const from = word.from
+      .map((each) => [there[each.start], there[each.end]])
+      .filter(([first, last]) => last > first);
     parts.push(text.slice(at, start), wordOf(text.slice(start, end), word.confidence, sheet.words.length));
     sheet.words.push({ text: text.slice(start, end), sure: word.confidence, from });
     at = end;
@@ -54,9 +90,19 @@ function draw(sheet, text, words, source) {
 }
 
 function wordOf(text, sure, at) {
-  const doubt = typeof sure === "number" && /[\p{L}\p{N}]/u.test(text) ? Math.max(0, (SURE - sure) / SURE) : 0; // a full stop would only distract
+  const marked = typeof sure === "number" && /[\p{L}\p{N}]/u.test(text); // a full stop would only distract
+  const doubt = marked ? Math.max(0, (SURE - sure) / SURE) : 0;
   const known = typeof sure === "number" ? percent(sure) : null;
-  return element("span", { class: `said${doubt ? " unsure" : ""}`, "data-at": at, "data-sure": known, style: { "--doubt": percent(doubt) } }, text);
+  return element(
+    "span",
+    {
+      class: `said${doubt ? " unsure" : ""}`,
+      "data-at": at,
+      "data-sure": known,
+      style: { "--doubt": percent(doubt) },
+    },
+    text,
+  );
 }
 
 function point(sheet, at) {
@@ -76,7 +122,13 @@ function tell(sheet, word) {
   const sure = typeof word.sure === "number";
   return [
     element("span", {}, ...quoted(word.text), ...origin, sure ? "" : ", from your glossary"),
-    sure ? element("span", { class: "track" }, element("span", { class: "fill", style: { width: percent(word.sure) } })) : "",
+    sure
+      ? element(
+          "span",
+          { class: "track" },
+          element("span", { class: "fill", style: { width: percent(word.sure) } }),
+        )
+      : "",
     sure ? element("span", { class: "figure" }, `${percent(word.sure)} sure`) : "",
   ];
 }
@@ -88,18 +140,39 @@ export function drawAlternatives(root, readings, shown, choose) {
   if (!others.length) return root.replaceChildren();
   root.replaceChildren(
     element("p", { class: "eyebrow" }, "Also possible"),
-    element("ul", {}, others.map(([text, i]) => element("li", {},
-      element("button", { type: "button", class: "reading", dir: "auto", onclick: () => choose(i) }, ...differing(text, readings[shown]))))),
+    element(
+      "ul",
+      {},
+      others.map(([text, i]) =>
+        element(
+          "li",
+          {},
+          element(
+            "button",
+            { type: "button", class: "reading", dir: "auto", onclick: () => choose(i) },
+            ...differing(text, readings[shown]),
+          ),
+        ),
+      ),
+    ),
   );
 }
 
 function differing(text, other) {
-  const one = text.split(/(?<=\s)/), two = other.split(/(?<=\s)/);
+  const one = text.split(/(?<=\s)/),
+    two = other.split(/(?<=\s)/);
   const room = Math.min(one.length, two.length);
-  let head = 0, tail = 0;
+  let head = 0,
+    tail = 0;
   while (head < room && one[head] === two[head]) head++;
   while (tail < room - head && one.at(-1 - tail) === two.at(-1 - tail)) tail++;
   const end = one.length - tail;
   const before = one.slice(Math.max(0, head - 12), head).join("");
-  return [head > 12 ? "… " : "", before, element("strong", {}, one.slice(head, end).join("")), one.slice(end, end + 12).join(""), tail > 12 ? " …" : ""];
+  return [
+    head > 12 ? "… " : "",
+    before,
+    element("strong", {}, one.slice(head, end).join("")),
+    one.slice(end, end + 12).join(""),
+    tail > 12 ? " …" : "",
+  ];
 }

@@ -1,4 +1,5 @@
-// What the page asks of its server. A refusal becomes a `Trouble`: one line for a person, and whether waiting helps.
+// What the page asks of its server. A refusal becomes a `Trouble`: one line for a person, and whether
+// waiting helps.
 import { forget, recall, remember } from "./memory.js";
 
 const KEY = "regard-key";
@@ -17,14 +18,25 @@ export function setKey(key) {
 }
 
 async function send(path, fields, signal) {
-  const key = recall(KEY), headers = {};
+  const key = recall(KEY),
+    headers = {};
   if (fields) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;
-  const response = await reached(fetch(path, { method: fields ? "POST" : "GET", headers, body: fields ? JSON.stringify(fields) : undefined, signal }));
+  const response = await reached(
+    fetch(path, {
+      method: fields ? "POST" : "GET",
+      headers,
+      body: fields ? JSON.stringify(fields) : undefined,
+      signal,
+    }),
+  );
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
   const wait = response.status in BUSY ? Number(response.headers.get("Retry-After")) || 2 : null;
-  throw new Trouble(BUSY[response.status] ?? String(said.error ?? `The server answered ${response.status}.`), { status: response.status, wait });
+  throw new Trouble(
+    BUSY[response.status] ?? String(said.error ?? `The server answered ${response.status}.`),
+    { status: response.status, wait },
+  );
 }
 
 /* What was on its way, or a Trouble where the way is broken. */
@@ -49,7 +61,8 @@ export async function post(path, fields, signal) {
 export async function* translation(fields, signal) {
   const response = await send("translate", { ...fields, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let held = "", whole = false;
+  let held = "",
+    whole = false;
   for (;;) {
     const { done, value } = await reached(reader.read());
     if (done && !whole) throw new Trouble("The answer broke off.", { wait: 3 });
@@ -70,9 +83,11 @@ function eventOf(block) {
   return [field("event") ?? "data", JSON.parse(field("data"))];
 }
 
-/* `work(signal)` for the newest wish only: older ones are given up, and where waiting helps it is tried again. */
+/* `work(signal)` for the newest wish only: older ones are given up; where waiting helps it is tried again. */
 export function newest(work, { delay = 0, trouble }) {
-  let timer = 0, under = null, failed = 0;
+  let timer = 0,
+    under = null,
+    failed = 0;
   function wish(wait = delay) {
     clearTimeout(timer);
     under?.abort();

@@ -1,9 +1,10 @@
-// A model card, which is Markdown of somebody else, as elements. It knows headings, lists, tables and code; whatever
-// else a card holds, links and markup too, is shown as the text it is.
+// A model card, which is Markdown of somebody else, as elements. It knows headings, lists, tables and
+// code; whatever else a card holds, links and markup too, is shown as the text it is.
 import { element } from "./look/dom.js";
 
 export function cardOf(text) {
-  const lines = text.split(/\r?\n/), blocks = [];
+  const lines = text.split(/\r?\n/),
+    blocks = [];
   let at = 0;
   while (at < lines.length) {
     const [block, next] = blockAt(lines, at);
@@ -45,19 +46,45 @@ function heading(lines, at) {
 
 function list(lines, at) {
   const end = endOf(lines, at, (line) => /^\s*[-*] /.test(line));
-  return [element("ul", {}, lines.slice(at, end).map((line) => element("li", {}, spans(line.replace(/^\s*[-*] /, ""))))), end];
+  return [
+    element(
+      "ul",
+      {},
+      lines.slice(at, end).map((line) => element("li", {}, spans(line.replace(/^\s*[-*] /, "")))),
+    ),
+    end,
+  ];
 }
 
 function table(lines, at) {
   const end = endOf(lines, at, (line) => line.startsWith("|"));
-  const rows = lines.slice(at, end).filter((line) => !/^[|\s:-]+$/.test(line)).map(cells);
-  const row = (tag) => (each) => element("tr", {}, each.map((cell) => element(tag, {}, spans(cell))));
-  const body = element("table", {}, element("thead", {}, rows.slice(0, 1).map(row("th"))), element("tbody", {}, rows.slice(1).map(row("td"))));
-  return [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, body), end];
+  const rows = lines
+    .slice(at, end)
+    .filter((line) => !/^[|\s:-]+$/.test(line))
+    .map(cells);
+  const row = (tag) => (each) =>
+    element(
+      "tr",
+      {},
+      each.map((cell) => element(tag, {}, spans(cell))),
+    );
+  const body = element(
+    "table",
+    {},
+    element("thead", {}, rows.slice(0, 1).map(row("th"))),
+    element("tbody", {}, rows.slice(1).map(row("td"))),
+  );
+  return [
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, body),
+    end,
+  ];
 }
 
 function cells(line) {
-  return line.replace(/^\||\|\s*$/g, "").split(/(?<!\\)\|/).map((cell) => cell.trim());
+  return line
+    .replace(/^\||\|\s*$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
 }
 
 function paragraph(lines, at) {

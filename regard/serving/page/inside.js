@@ -1,4 +1,5 @@
-// Inside the model: what every head looked at while a sentence was translated, and what becomes of it without some.
+// Inside the model: what every head looked at while a sentence was translated, and what becomes of it
+// without some.
 import { element } from "./look/dom.js";
 import { mountLook } from "./look/look.js";
 import { newest, Trouble } from "./api.js";
@@ -12,7 +13,11 @@ export class Inside {
     Object.assign(this, { root, ask, sentences: [], at: 0, off: {}, view: null, stale: true, whole: null });
     this.chooser = element("div", { class: "chooser" });
     this.alarm = notice();
-    this.hint = element("p", { class: "card hint empty" }, "Write a sentence above: what every head looks at is drawn here.");
+    this.hint = element(
+      "p",
+      { class: "card hint empty" },
+      "Write a sentence above: what every head looks at is drawn here.",
+    );
     this.body = element("div", { class: "inside" });
     this.body.hidden = true;
     root.replaceChildren(this.chooser, this.alarm.node, this.hint, this.body);
@@ -21,8 +26,14 @@ export class Inside {
 
   /* Another text was translated, as `whole`. */
   follow(text, whole) {
-    const sentences = sentencesOf(text), something = sentences.length > 0;
-    Object.assign(this, { whole, sentences, stale: true, at: Math.min(this.at, Math.max(0, sentences.length - 1)) });
+    const sentences = sentencesOf(text),
+      something = sentences.length > 0;
+    Object.assign(this, {
+      whole,
+      sentences,
+      stale: true,
+      at: Math.min(this.at, Math.max(0, sentences.length - 1)),
+    });
     this.paintChooser();
     this.hint.hidden = something;
     this.body.hidden = !something || !this.view;
@@ -61,7 +72,8 @@ export class Inside {
     if (this.stale) return;
     this.body.hidden = false;
     if (this.view) this.view.update(fresh, this.sentences.length === 1 ? this.whole : null);
-    else this.view = mountLook(this.body, fresh, { switchHeads: (off) => this.switchHeads(off), chrome: false });
+    else
+      this.view = mountLook(this.body, fresh, { switchHeads: (off) => this.switchHeads(off), chrome: false });
     this.paintOff();
   }
 
@@ -71,9 +83,12 @@ export class Inside {
       const fresh = await this.ask(this.sentences[this.at].text, off);
       this.off = Object.fromEntries(Object.entries(off).filter(([, heads]) => heads.length));
       this.alarm.show(null);
-      setTimeout(() => { // when the look has drawn it
+      setTimeout(() => {
+        // when the look has drawn it
         this.paintOff();
-        [...this.body.querySelectorAll(".power")].find((button) => button.getAttribute("aria-label") === pressed)?.focus({ preventScroll: true });
+        [...this.body.querySelectorAll(".power")]
+          .find((button) => button.getAttribute("aria-label") === pressed)
+          ?.focus({ preventScroll: true });
       });
       return fresh;
     } catch (error) {
@@ -89,18 +104,41 @@ export class Inside {
     this.body.classList.toggle("without", count > 0);
     this.body.querySelector(".silenced")?.remove();
     if (!count) return;
-    const on = () => { this.off = {}; this.draw(0); };
+    const on = () => {
+      this.off = {};
+      this.draw(0);
+    };
     const slot = this.body.querySelector(".translation");
     const effect = slot.querySelector(".before") ? "" : "; the translation is the same";
-    slot.append(element("p", { class: "silenced" },
-      element("span", { role: "status" }, `${count === 1 ? "1 head is" : `${count} heads are`} switched off${effect}`),
-      element("button", { type: "button", class: "quiet", onclick: on }, "Switch all on")));
+    slot.append(
+      element(
+        "p",
+        { class: "silenced" },
+        element(
+          "span",
+          { role: "status" },
+          `${count === 1 ? "1 head is" : `${count} heads are`} switched off${effect}`,
+        ),
+        element("button", { type: "button", class: "quiet", onclick: on }, "Switch all on"),
+      ),
+    );
   }
 
   paintChooser() {
     if (this.sentences.length < 2) return this.chooser.replaceChildren();
-    const list = element("select", { id: "which", onchange: () => { this.at = list.selectedIndex; this.draw(0); } },
-      this.sentences.map(({ text }, i) => element("option", { selected: i === this.at }, `${i + 1}. ${text}`)));
+    const list = element(
+      "select",
+      {
+        id: "which",
+        onchange: () => {
+          this.at = list.selectedIndex;
+          this.draw(0);
+        },
+      },
+      this.sentences.map(({ text }, i) =>
+        element("option", { selected: i === this.at }, `${i + 1}. ${text}`),
+      ),
+    );
     this.chooser.replaceChildren(element("label", { class: "eyebrow", for: "which" }, "Sentence"), list);
   }
 }
@@ -110,7 +148,9 @@ function sentencesOf(text) {
   const cut = new Intl.Segmenter(undefined, { granularity: "sentence" });
   const found = [];
   let at = 0;
-  for (const piece of text.split("\n").flatMap((line) => [...cut.segment(line)].map((each) => each.segment.trim()))) {
+  for (const piece of text
+    .split("\n")
+    .flatMap((line) => [...cut.segment(line)].map((each) => each.segment.trim()))) {
     at = text.indexOf(piece, at);
     if (/[\p{L}\p{N}]/u.test(piece)) found.push({ text: piece, start: at });
     at += piece.length;

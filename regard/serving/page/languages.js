@@ -9,7 +9,9 @@ export function sourcesOf(languages) {
 }
 
 export function targetsOf(languages, source) {
-  const found = languages.filter((each) => source === AUTO || each.code === source).flatMap((each) => each.targets);
+  const found = languages
+    .filter((each) => source === AUTO || each.code === source)
+    .flatMap((each) => each.targets);
   return [...new Set(found)].sort();
 }
 
@@ -23,14 +25,36 @@ export function settle(languages, source, target) {
 
 export function languageBar(languages, state, change) {
   const names = new Map(languages.map((each) => [each.code, each.name]));
-  const list = (label, codes, chosen, choose) => element("select", { "aria-label": label, onchange: (event) => choose(event.target.value) },
-    codes.map((code) => element("option", { value: code, selected: code === chosen }, code === AUTO ? "Detect language" : names.get(code) ?? code)));
+  const list = (label, codes, chosen, choose) =>
+    element(
+      "select",
+      { "aria-label": label, onchange: (event) => choose(event.target.value) },
+      codes.map((code) =>
+        element(
+          "option",
+          { value: code, selected: code === chosen },
+          code === AUTO ? "Detect language" : (names.get(code) ?? code),
+        ),
+      ),
+    );
   const reverse = state.source !== AUTO && targetsOf(languages, state.target).includes(state.source);
   return {
-    source: list("From", sourcesOf(languages), state.source, (source) => change(settle(languages, source, state.target))),
-    target: list("To", targetsOf(languages, state.source), state.target, (target) => change({ ...state, target })),
-    swap: element("button", {
-      type: "button", class: "icon swap", "aria-label": "Swap the languages", disabled: !reverse, onclick: () => change({ source: state.target, target: state.source }, true),
-    }, "⇄"),
+    source: list("From", sourcesOf(languages), state.source, (source) =>
+      change(settle(languages, source, state.target)),
+    ),
+    target: list("To", targetsOf(languages, state.source), state.target, (target) =>
+      change({ ...state, target }),
+    ),
+    swap: element(
+      "button",
+      {
+        type: "button",
+        class: "icon swap",
+        "aria-label": "Swap the languages",
+        disabled: !reverse,
+        onclick: () => change({ source: state.target, target: state.source }, true),
+      },
+      "⇄",
+    ),
   };
 }

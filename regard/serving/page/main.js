@@ -1,4 +1,5 @@
-// The page of a server: type on the left, read on the right, look inside below. This file ties the parts together.
+// The page of a server: type on the left, read on the right, look inside below. This file ties the parts
+// together.
 import { element, segmented } from "./look/dom.js";
 import { isDark, onTheme, themeSwitch } from "./look/theme.js";
 import { answerSheet, drawAlternatives } from "./answer.js";
@@ -17,48 +18,102 @@ const PAUSE = 180; // ms without a key before a text is sent
 const PAUSE_TERMS = 400;
 const ALTERNATIVES = 3;
 const SHORT = 2000; // characters of a text that the page's address can hold
-const PANELS = [["inside", "Look inside"], ["glossary", "Glossary"], ["model", "Model"]];
+const PANELS = [
+  ["inside", "Look inside"],
+  ["glossary", "Glossary"],
+  ["model", "Model"],
+];
 
 class Page {
   constructor(root, languages, settings) {
-    Object.assign(this, { root, languages, first: settings.language, detected: null, readings: [], words: [] });
+    Object.assign(this, {
+      root,
+      languages,
+      first: settings.language,
+      detected: null,
+      readings: [],
+      words: [],
+    });
     this.alarm = notice();
     this.name = element("bdi", { class: "model" });
-    this.field = sourceField({ typed: () => this.typed(), moved: (place) => { if (this.fits()) this.sheet.from(place); } });
+    this.field = sourceField({
+      typed: () => this.typed(),
+      moved: (place) => {
+        if (this.fits()) this.sheet.from(place);
+      },
+    });
     this.sheet = answerSheet({
       aimed: (word, node) => this.threads.draw(node, this.field.mark(word && this.fits() ? word.from : [])),
-      chosen: (word) => { if (word.from.length) this.inside.choose(word.from[0][0]); },
+      chosen: (word) => {
+        if (word.from.length) this.inside.choose(word.from[0][0]);
+      },
     });
     this.desk = deskOf(this.field, this.sheet, settings.charLimit);
     this.threads = threads(this.desk.node);
-    this.wish = newest((signal) => this.translate(signal), { delay: PAUSE, trouble: (error) => { this.desk.busy(false); this.alarm.show(error, () => this.again()); } });
-    this.about = newest((signal) => this.describe(signal), { trouble: (error) => { if (error) this.alarm.show(error, () => this.again()); } });
+    this.wish = newest((signal) => this.translate(signal), {
+      delay: PAUSE,
+      trouble: (error) => {
+        this.desk.busy(false);
+        this.alarm.show(error, () => this.again());
+      },
+    });
+    this.about = newest((signal) => this.describe(signal), {
+      trouble: (error) => {
+        if (error) this.alarm.show(error, () => this.again());
+      },
+    });
     this.layOut();
-    this.inside = new Inside(this.panels.inside, (q, off, signal) => post("attention", { q, ...this.pair, heads_off: off }, signal));
-    this.glossary = glossaryEditor(this.panels.glossary.firstChild, { changed: () => this.wish(PAUSE_TERMS) });
+    this.inside = new Inside(this.panels.inside, (q, off, signal) =>
+      post("attention", { q, ...this.pair, heads_off: off }, signal),
+    );
+    this.glossary = glossaryEditor(this.panels.glossary.firstChild, {
+      changed: () => this.wish(PAUSE_TERMS),
+    });
     this.begin(new URLSearchParams(location.hash.slice(1)));
   }
 
   layOut() {
-    this.panels = Object.fromEntries(PANELS.map(([key]) => [key, element("div", { class: `panel ${key}-panel` })]));
+    this.panels = Object.fromEntries(
+      PANELS.map(([key]) => [key, element("div", { class: `panel ${key}-panel` })]),
+    );
     this.panels.glossary.append(element("section", { class: "card", "aria-label": "Glossary" }));
     this.tabs = element("nav", { class: "tabs", "aria-label": "Below the translation" });
-    this.root.replaceChildren(top(this.name), this.desk.node, this.alarm.node, this.tabs, ...Object.values(this.panels), foot());
-    this.desk.clear.addEventListener("click", () => { this.field.set(""); this.field.area.focus(); this.typed(0); });
+    this.root.replaceChildren(
+      top(this.name),
+      this.desk.node,
+      this.alarm.node,
+      this.tabs,
+      ...Object.values(this.panels),
+      foot(),
+    );
+    this.desk.clear.addEventListener("click", () => {
+      this.field.set("");
+      this.field.area.focus();
+      this.typed(0);
+    });
     addEventListener("resize", () => this.sheet.aim(null));
   }
 
   /* With the text and the languages that the address holds, so that a page can be passed on. */
   begin(wanted) {
     this.open("inside");
-    this.choose(settle(this.languages, wanted.get("source") ?? this.first.source.code, wanted.get("target") ?? this.first.target.code));
+    this.choose(
+      settle(
+        this.languages,
+        wanted.get("source") ?? this.first.source.code,
+        wanted.get("target") ?? this.first.target.code,
+      ),
+    );
     this.field.set(wanted.get("q") ?? "");
     this.typed(0);
     if (matchMedia("(hover: hover)").matches) this.field.area.focus({ preventScroll: true });
   }
 
   open(panel) {
-    const choose = (value) => { this.open(value); this.tabs.querySelector(`[data-value=${value}]`).focus(); };
+    const choose = (value) => {
+      this.open(value);
+      this.tabs.querySelector(`[data-value=${value}]`).focus();
+    };
     this.tabs.replaceChildren(segmented("What to see", PANELS, panel, choose));
     for (const [key, node] of Object.entries(this.panels)) node.hidden = key !== panel;
     this.inside?.wake();
@@ -94,11 +149,21 @@ class Page {
 
   async translate(signal) {
     const q = this.field.area.value;
-    history.replaceState(null, "", `#${new URLSearchParams({ ...this.pair, ...(q.length < SHORT ? { q } : {}) })}`);
+    history.replaceState(
+      null,
+      "",
+      `#${new URLSearchParams({ ...this.pair, ...(q.length < SHORT ? { q } : {}) })}`,
+    );
     if (!q.trim()) return this.take(q, { translatedText: "" });
     this.desk.busy(true);
     let text = "";
-    const asked = { q, ...this.pair, words: true, alternatives: ALTERNATIVES, glossary: this.glossary.terms() };
+    const asked = {
+      q,
+      ...this.pair,
+      words: true,
+      alternatives: ALTERNATIVES,
+      glossary: this.glossary.terms(),
+    };
     for await (const [event, tree] of translation(asked, signal)) {
       if (event === "done") this.take(q, tree);
       else this.sheet.plain((text += tree.text), true);
@@ -121,12 +186,17 @@ class Page {
   show(at, q = this.field.area.value) {
     if (at) this.sheet.plain(this.readings[at]);
     else this.sheet.full(this.readings[0] ?? "", this.words, q);
-    drawAlternatives(this.desk.alternatives, this.readings, at, (other) => { this.show(other); this.sheet.node.focus(); });
+    drawAlternatives(this.desk.alternatives, this.readings, at, (other) => {
+      this.show(other);
+      this.sheet.node.focus();
+    });
   }
 
   async describe(signal) {
     const auto = this.pair.source === AUTO;
-    const pair = auto ? settle(this.languages, this.detected ?? this.first.source.code, this.pair.target) : this.pair;
+    const pair = auto
+      ? settle(this.languages, this.detected ?? this.first.source.code, this.pair.target)
+      : this.pair;
     const [model] = await get(`model?${new URLSearchParams(pair)}`, signal);
     this.name.textContent = model.name;
     drawModel(this.panels.model, model);
@@ -134,26 +204,51 @@ class Page {
 }
 
 function top(name) {
-  return element("header", { class: "top" }, element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"), name, themeSwitch());
+  return element(
+    "header",
+    { class: "top" },
+    element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
+    name,
+    themeSwitch(),
+  );
 }
 
 function foot() {
-  return element("footer", {}, element("p", {}, "A tinted word is one the model was unsure of. The attention shown is that of the very decoding that wrote the sentence. ", element("a", { href: "spec" }, "API")));
+  return element(
+    "footer",
+    {},
+    element(
+      "p",
+      {},
+      "A tinted word is one the model was unsure of. " +
+        "The attention shown is that of the very decoding that wrote the sentence. ",
+      element("a", { href: "spec" }, "API"),
+    ),
+  );
 }
 
 function followTheme() {
-  const { dataset } = document.documentElement, chosen = recall("regard-theme");
+  const { dataset } = document.documentElement,
+    chosen = recall("regard-theme");
   if (chosen === "light" || chosen === "dark") dataset.theme = chosen;
-  onTheme(() => { if (dataset.theme) remember("regard-theme", isDark() ? "dark" : "light"); });
+  onTheme(() => {
+    if (dataset.theme) remember("regard-theme", isDark() ? "dark" : "light");
+  });
 }
 
 function start(root) {
   const alarm = notice();
   root.replaceChildren(top(""), alarm.node);
-  const load = newest(async (signal) => {
-    const [languages, settings] = await Promise.all([get("languages", signal), get("frontend/settings", signal)]);
-    new Page(root, languages, settings);
-  }, { trouble: alarm.show });
+  const load = newest(
+    async (signal) => {
+      const [languages, settings] = await Promise.all([
+        get("languages", signal),
+        get("frontend/settings", signal),
+      ]);
+      new Page(root, languages, settings);
+    },
+    { trouble: alarm.show },
+  );
   load();
 }
 

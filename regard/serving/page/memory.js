@@ -1,4 +1,5 @@
-// What the browser keeps between visits: the theme, the glossary, a key. Where it may keep nothing, nothing is kept.
+// What the browser keeps between visits: the theme, the glossary, a key. Where it may keep nothing,
+// nothing is kept.
 
 export function recall(name) {
   try {

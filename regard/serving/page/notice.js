@@ -23,7 +23,11 @@ function show(node, error, retry) {
 
 function keyForm(retry) {
   const field = element("input", { type: "password", autocomplete: "off", "aria-label": "API key" });
-  const take = (event) => { event.preventDefault(); setKey(field.value.trim()); retry(); };
+  const take = (event) => {
+    event.preventDefault();
+    setKey(field.value.trim());
+    retry();
+  };
   return [
     element("span", {}, "This server asks for a key."),
     element("form", { onsubmit: take }, field, element("button", { class: "quiet" }, "Use it")),

@@ -1,19 +1,31 @@
-// Where one types. Behind the text lies the same text again, unseen, in which words can be marked; it also makes the
-// field as tall as its text.
+// Where one types. Behind the text lies the same text again, unseen, in which words can be marked; it also
+// makes the field as tall as its text.
 import { element } from "./look/dom.js";
 
 export function sourceField({ typed, moved }) {
   const mirror = element("div", { class: "mirror text", "aria-hidden": "true" });
   const area = element("textarea", {
-    class: "text", id: "source-text", dir: "auto", rows: 1, spellcheck: "false", autocapitalize: "off", placeholder: "Type or paste a text",
+    class: "text",
+    id: "source-text",
+    dir: "auto",
+    rows: 1,
+    spellcheck: "false",
+    autocapitalize: "off",
+    placeholder: "Type or paste a text",
     "aria-label": "Text to translate",
-    oninput: () => { mark([]); typed(); },
+    oninput: () => {
+      mark([]);
+      typed();
+    },
   });
-  document.addEventListener("selectionchange", () => { if (document.activeElement === area) moved(area.selectionStart); });
+  document.addEventListener("selectionchange", () => {
+    if (document.activeElement === area) moved(area.selectionStart);
+  });
 
   /* Mark spans [[start, end], ...] of the text and hand back their elements. */
   function mark(spans) {
-    const text = area.value, parts = [];
+    const text = area.value,
+      parts = [];
     let at = 0;
     for (const [start, end] of [...spans].sort((a, b) => a[0] - b[0])) {
       if (start < at) continue;
@@ -26,8 +38,12 @@ export function sourceField({ typed, moved }) {
   mark([]);
   return {
     node: element("div", { class: "sheet" }, mirror, area),
-    area, mark,
-    set: (text) => { area.value = text; mark([]); },
+    area,
+    mark,
+    set: (text) => {
+      area.value = text;
+      mark([]);
+    },
   };
 }
 

@@ -1,7 +1,8 @@
 // The thread from a word of the translation to where it came from, across the two halves of the desk.
 import { shape } from "./look/dom.js";
 
-const FAR = 60, RISE = 34;
+const FAR = 60,
+  RISE = 34;
 
 export function threads(desk) {
   const canvas = shape("svg", { class: "threads", "aria-hidden": "true" });
@@ -9,7 +10,11 @@ export function threads(desk) {
   return {
     draw(word, marks) {
       const box = desk.getBoundingClientRect();
-      canvas.replaceChildren(...(word ? marks : []).map((mark) => shape("path", { d: path(rectOf(mark, box), rectOf(word, box)) })));
+      canvas.replaceChildren(
+        ...(word ? marks : []).map((mark) =>
+          shape("path", { d: path(rectOf(mark, box), rectOf(word, box)) }),
+        ),
+      );
     },
   };
 }
@@ -17,7 +22,12 @@ export function threads(desk) {
 /* Of a word that is broken over two lines the first part. */
 function rectOf(node, box) {
   const rect = node.getClientRects()[0] ?? node.getBoundingClientRect();
-  return { left: rect.left - box.left, right: rect.right - box.left, top: rect.top - box.top, bottom: rect.bottom - box.top };
+  return {
+    left: rect.left - box.left,
+    right: rect.right - box.left,
+    top: rect.top - box.top,
+    bottom: rect.bottom - box.top,
+  };
 }
 
 /* In an arc over both; where one stands far below the other, as on a phone, down to it. */
