@@ -7,11 +7,13 @@ from regard.config.rules import between
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which pairs are trained on."""
+    """Which examples are trained on."""
 
     max_length: int = 256  # tokens on either side; longer pairs are left out
     max_ratio: float = 9.0  # tokens of one side per token of the other; more is left out
+    context: int = 256  # running text: tokens of a row, which is what a model sees at once
 
     def __post_init__(self) -> None:
         between("data.max_length", self.max_length, 2, 1_000_000)
+        between("data.context", self.context, 2, 1_000_000)
         between("data.max_ratio", self.max_ratio, 1, 1_000_000)

@@ -3,10 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from regard.config.rules import between, rule
+from regard.config.rules import between, one_of, rule
 from regard.errors import shown
 
 _CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*")  # BCP 47, roughly
+
+UNITS = ("subwords", "characters", "bytes")
 
 
 @dataclass(frozen=True)
@@ -14,11 +16,13 @@ class TextConfig:
     """How text becomes ids."""
 
     vocab_size: int = 0  # 0: chosen by the size of the data
+    units: str = "subwords"  # running text: what a token is
     source: str = ""  # language codes, for the server to find the model by
     target: str = ""
 
     def __post_init__(self) -> None:
         between("text.vocab_size", self.vocab_size, 0, 400_000)
+        one_of("text.units", self.units, UNITS)
         for name in ("source", "target"):
             code = getattr(self, name)
             rule(

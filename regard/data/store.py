@@ -121,7 +121,8 @@ def open_store(corpus: Corpus, tokenizer: Encoder, data_config: DataConfig, fold
     sizes = tokenizer.vocab_size, tokenizer.target_vocab_size
     ids = Kind("<u2" if max(sizes) <= 1 << 16 else "<u4")
     kinds = {"src": ids, "tgt": ids} | ({"heads": Kind("<u4")} if corpus.parses else {})
-    inputs = corpus.fingerprint(), vocabulary, asdict(data_config)
+    rules = {"max_length": data_config.max_length, "max_ratio": data_config.max_ratio}
+    inputs = corpus.fingerprint(), vocabulary, rules
 
     def chunks(report: dict[str, Any]) -> Iterator[Chunk]:
         return _kept(judge(corpus.pairs(), tokenizer, data_config), tokenizer, report, trees="heads" in kinds)

@@ -18,6 +18,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
+from regard.config.text import UNITS
 from regard.errors import ModelError, UsageError
 from regard.foreign import MOST_MERGES, check_strings
 from regard.text.tokenizer import END, Specials, Tokenizer
@@ -33,7 +34,6 @@ from regard.text.vocabulary import (
 )
 
 KIND = "running"
-UNITS = ("subwords", "characters", "bytes")
 CHUNK = 2**16  # characters that are cut and encoded together
 MOST_CHARACTERS = 8192  # that get a token of their own
 
@@ -51,7 +51,7 @@ def _alphabet() -> tuple[str, ...]:
 ALPHABET = _alphabet()
 _BYTE_OF = {letter: byte for byte, letter in enumerate(ALPHABET)}
 # Words begin anew at a line break after something: text that is cut there is encoded as if it were whole.
-_SEAM = re.compile(r"(?<=\S)(?=\n)")
+SEAM = re.compile(r"(?<=\S)(?=\n)")
 
 
 def written(raw: bytes) -> str:
@@ -239,7 +239,7 @@ def _chunks(text: str) -> Iterator[str]:
     """The text in parts of some length, cut where words begin anew; without such a place it stays whole."""
     start = 0
     while len(text) - start > CHUNK:
-        seam = _SEAM.search(text, start + CHUNK)
+        seam = SEAM.search(text, start + CHUNK)
         if seam is None:
             break
         yield text[start : seam.start()]

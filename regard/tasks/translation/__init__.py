@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.config import REPLACED, Config, merge
+from regard.errors import UsageError
 from regard.tasks.task import Evaluation, Task
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class Translation(Task):
         from regard.tasks.translation import prepare
 
         config = super().settle(config, asked, examples, base)
+        for key in ("text.units", "data.context"):
+            if key in asked:
+                raise UsageError(f"{key} is for running text; it means nothing to task={self.name}")
         if base is None and "positions.kind" not in asked:
             config = prepare.fitting_positions(config)
         prepare.refuse_long_data(config)
