@@ -43,6 +43,8 @@ def rows_of(offset: Tensor, length: int) -> Tensor:
 class Sinusoidal(Positions):
     """Sinusoids added to the embeddings; any length."""
 
+    native = "added"
+
     def __init__(self, width: int, max_length: int) -> None:
         super().__init__()
         self.register_buffer("table", sinusoids(min(max_length, HELD // width), width), persistent=False)
@@ -60,6 +62,7 @@ class Sinusoidal(Positions):
 class Learned(Positions):
     """A learned vector for each place up to `max_length`."""
 
+    native = "added"
     matrices: ClassVar = {"table": 0}  # a vector a place
 
     def __init__(self, width: int, max_length: int) -> None:

@@ -31,6 +31,7 @@ class Kernel(nn.Module):
     sequence of keys; None: any. `tied` says that all layers of a stack share one set of weights.
     """
 
+    native = "full"
     keep: int | None = None
     max_length: int | None = None
     tied = False

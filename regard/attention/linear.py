@@ -1,14 +1,16 @@
 """A product with a matrix that says how it begins; torch's own leaves that to whoever looks at its type.
 
-Three things a module can say of its parameters, and nobody has to guess from names and types:
+Four things a module can say of itself, and nobody has to guess from names and types:
 
     draw()      gives it its first weights; called once for every module that has it, parts before the whole
     keep(...)   lets go of what the config says a model does without; called once, after that
     matrices    {"weight": n}: the parameter of that name, or all beneath a part of that name, is n matrices
                 above each other that multiply what goes through (Muon moves those); 0: it is none (Adam).
                 Without a word two dimensions are one matrix, and everything else is none.
+    native      how the engine runs it, in its words; a class says so for itself alone, since what is derived
+                from it may compute something else. Without a word the readable path does.
 
-Read by `regard.models.assembly` and `regard.training.optimizer`.
+Read by `regard.models.assembly`, `regard.training.optimizer` and `regard.engine.weights`.
 """
 
 from torch import nn

@@ -4,7 +4,7 @@ On the embeddings (`embed`), on queries and keys (`turn`), on the scores (`bias`
 from the values (`gather`). `positions.py` has the table of the kinds; `heads.py` calls the last three.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -17,6 +17,7 @@ class Positions(nn.Module):
     in; most schemes have no use for it.
     """
 
+    native: ClassVar[str] = "nothing"  # see `linear.py`
     max_length: int | None = None  # longest sequence; None: any
     needs_weights = False  # whether `gather` has something to say; the readable path computes then
 

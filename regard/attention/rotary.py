@@ -21,6 +21,8 @@ MOST_PLACES, HELD = 8192, 2**18  # places and numbers of the table that each lay
 class Rotary(Positions):
     """Turns queries and keys of `d_head` dimensions; the angles of `max_length` places are kept ready."""
 
+    native = "turned"
+
     def __init__(self, d_head: int, max_length: int) -> None:
         super().__init__()
         if d_head % 2:

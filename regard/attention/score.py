@@ -38,6 +38,8 @@ class Score(nn.Module):
 class Dot(Score):
     """q·k times a fixed factor."""
 
+    native = "dot"
+
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
         self.scale = scale

@@ -9,17 +9,14 @@ Before this file: `library.py`; after it: `load.py`.
 """
 
 import ctypes
-import threading
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
-from regard.attention.absolute import sinusoids
-from regard.attention.order import Positions
 from regard.decoding.search import Hypothesis, Rules
 from regard.engine import library
 from regard.engine.path import available
+from regard.engine.places import Places
 from regard.engine.shortlist import Shortlist
 from regard.engine.weights import lay_out, unsupported
 from regard.errors import UsageError
@@ -53,9 +50,7 @@ class Engine:
         self.precision = "int8" if precision == "auto" else precision
         self.threads = threads or min(torch.get_num_threads(), cores())
         self._packed = library.Packed(lay_out(model), precision=self.precision)
-        self._positions = model.embedding.positions
-        self._places: Tensor | None = None  # (length, D), or (length, K) with rotary, as long as needed
-        self._lock = threading.Lock()
+        self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)
         if shortlist is not None:
             self._packed.narrow(shortlist)
 
@@ -96,27 +91,10 @@ class Engine:
             banned=sorted(set(rules.specials.never)),
             cancel=cancel,
         )
-        found = self._packed.translate(call, self._table(max(*map(len, sources), *most)))
+        found = self._packed.translate(call, self._places.table(max(*map(len, sources), *most)))
         if found is None:
             return [[] for _ in sources]
         return [[Hypothesis(each.ids, each.score, each.cut) for each in outputs] for outputs in found]
-
-    def _table(self, length: int) -> Tensor | None:
-        """The vectors or the angles of the first places, at least so many where the scheme has them."""
-        planes = self._packed.planes
-        if type(self._positions) is Positions and not planes:
-            return None
-        if self._positions.max_length is not None:
-            length = self._positions.max_length
-        with self._lock, torch.inference_mode():
-            if self._places is None or len(self._places) < length:
-                length = max(256, 2 * length) if self._positions.max_length is None else length
-                if planes:
-                    self._places = sinusoids(length, 2 * planes)
-                else:
-                    nothing = torch.zeros(1, length, self._packed.d_model)
-                    self._places = self._positions.embed(nothing)[0].contiguous()
-            return self._places
 
 
 def refusal(model: object) -> str | None:

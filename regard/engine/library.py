@@ -35,8 +35,8 @@ class _Side(Structure):
 
 class _Shape(Structure):
     _fields_ = [
-        *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation", "post_norm")),
-        ("precision", c_int32),
+        *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation")),
+        *((name, c_int32) for name in ("gated", "post_norm", "precision")),
         ("planes", c_int32),
         *((name, c_float) for name in ("eps", "source_scale", "target_scale")),
         ("encoder", _Side),

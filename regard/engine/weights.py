@@ -1,9 +1,10 @@
-"""A Transformer's weights as the native library takes them: a list of tensors and a shape.
+"""A model's weights as the native library takes them: a list of tensors and a shape.
 
 Query, key and value become one matrix, and so do the keys and values that all decoder layers make of the
 encoder's output. A head's width is padded to whole vectors with zeros, which change nothing. Norms are laid
 out so that pre- and post-norm are one program: what stands before a sub-layer is its own norm, or that of
-the sub-layer before it. Before this file: `regard.models.transformer`; after it: `library.py`.
+the sub-layer before it. How a part is run it says itself (`native`: see `regard.attention.linear`). Before
+this file: `regard.models`; after it: `library.py`.
 """
 
 from collections.abc import Iterator
@@ -11,33 +12,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.attention.absolute import Learned, Sinusoidal
 from regard.attention.heads import MultiHead
-from regard.attention.kernel import Kernel
-from regard.attention.order import Positions
-from regard.attention.rotary import Rotary
-from regard.attention.score import Dot
 from regard.layers.feed_forward import FeedForward
 from regard.layers.residual import Residual, gain_and_bias
-from regard.models.transformer import Transformer
 
 PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
-ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3}
+BOTH, ALONE = "encoder and decoder", "decoder"  # the models that the engine knows, in their own words
+ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3, "gelu-tanh": 4, "relu2": 5, "geglu": 2, "swiglu": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
+Product = tuple[Tensor, Tensor | None]
 
 
 @dataclass(frozen=True)
 class SideShape:
     """Encoder or decoder; `Side` in model.h."""
 
-    layers: int
-    heads: int
-    kv_heads: int
-    width: int  # of a head, padded
-    d_ff: int
-    score_scale: float
+    layers: int = 0
+    heads: int = 0
+    kv_heads: int = 0
+    width: int = 0  # of a head, padded
+    d_ff: int = 0
+    score_scale: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,7 @@ class Weights:
     source_vocab: int
     target_vocab: int
     activation: int
+    gated: bool
     post_norm: bool
     planes: int  # of a head, turned by rotary positions; 0: position vectors are added to the embeddings
     eps: float
@@ -58,73 +57,85 @@ class Weights:
     tensors: list[Pair]
 
 
-def unsupported(model: object) -> str | None:
-    """Why the engine cannot run this model, in a few words; None where it can."""
-    if type(model) is not Transformer:
+def word_of(part: object) -> str:
+    """How a part says that the engine runs it; empty where its class does not say so for itself."""
+    return str(vars(type(part)).get("native", ""))
+
+
+def unsupported(model: Any, wanted: str = BOTH) -> str | None:
+    """Why the engine cannot run this model as that kind, in a few words; None where it can."""
+    if word_of(model) != wanted:
         return f"it does not know the model kind {type(model).__name__}"
     if next(model.parameters()).device.type != "cpu":
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
-    if type(model.embedding.positions) not in (Positions, Sinusoidal, Learned):
+    if word_of(model.embedding.positions) not in ("nothing", "added"):
         return f"it does not know {type(model.embedding.positions).__name__} positions"
-    if type(model.source_positions) is not Positions:
+    if wanted == BOTH and word_of(model.source_positions) != "nothing":
         return "it reads no dependency trees"
-    layer: Any = model.decoder[0]
-    if layer.feed_forward.word not in ACTIVATION_NUMBERS:
-        return f"it does not know the activation {layer.feed_forward.word}"
-    if not isinstance(layer.around_attention.norm, nn.LayerNorm):
-        return "it does not know norms of root mean squares"
-    if layer.attention.out.bias is None:
-        return "it takes products with biases"
-    for heads in (module for module in model.modules() if isinstance(module, MultiHead)):
-        if type(heads.kernel) is not Kernel:
-            return f"it does not know {type(heads.kernel).__name__} attention"
-        if type(heads.score) is not Dot:
-            return f"it does not know the score {type(heads.score).__name__}"
-        if type(heads.positions) not in (Positions, Rotary):
-            return f"it does not know {type(heads.positions).__name__} positions"
-    if len({_planes(layer.attention) for layer in (*model.encoder, *model.decoder)}) > 1:
+    layers = _layers(model)
+    for layer in layers:
+        if layer.feed_forward.word not in ACTIVATION_NUMBERS:
+            return f"it does not know the activation {layer.feed_forward.word}"
+        if word_of(norm := layer.around_attention.norm) not in ("moved", "scaled"):
+            return f"it does not know the norm {type(norm).__name__}"
+        for heads in (layer.attention, getattr(layer, "cross", None)):
+            if heads is not None and (reason := _strange(heads)):
+                return reason
+    if len({_planes(layer.attention) for layer in layers}) > 1:
         return "its heads are turned in different widths"
     return None
 
 
-def lay_out(model: Transformer) -> Weights:
+def _strange(heads: MultiHead) -> str | None:
+    """What of an attention the engine does not know, if anything."""
+    if word_of(heads.kernel) != "full":
+        return f"it does not know {type(heads.kernel).__name__} attention"
+    if word_of(heads.score) != "dot":
+        return f"it does not know the score {type(heads.score).__name__}"
+    if word_of(heads.positions) not in ("nothing", "turned"):
+        return f"it does not know {type(heads.positions).__name__} positions"
+    return None
+
+
+def lay_out(model: Any) -> Weights:
     """The weights of a model that is not `unsupported`; tensors that need no padding are the model's own."""
-    first: Any = model.encoder[0]  # its parts are known by name, not by type
-    last: Any = model.decoder[0]
+    first, last = _layers(model)[0], model.decoder[0]
+    written = model.target_embedding if word_of(model) == BOTH else model.embedding
     return Weights(
         d_model=model.embedding.weight.shape[1],
         source_vocab=model.embedding.weight.shape[0],
         target_vocab=model.output_weight.shape[0],
-        activation=_activation(first.feed_forward),
+        activation=ACTIVATION_NUMBERS[first.feed_forward.word],
+        gated=first.feed_forward.gated,
         post_norm=not first.around_attention.first,
         planes=_planes(first.attention),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
-        target_scale=model.target_embedding.scale,
-        encoder=_side(first, len(model.encoder), first.attention),
-        decoder=_side(last, len(model.decoder), last.cross),
+        target_scale=written.scale,
+        encoder=_side(first, len(model.encoder), first.attention) if word_of(model) == BOTH else SideShape(),
+        decoder=_side(last, len(model.decoder), last.attention),
         tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
     )
 
 
-def _planes(heads: Any) -> int:
+def _layers(model: Any) -> list[Any]:
+    """Those of the encoder, if there is one, and of the decoder; their parts are known by name."""
+    return [*(model.encoder if word_of(model) == BOTH else ()), *model.decoder]
+
+
+def _planes(heads: MultiHead) -> int:
     """Pairs of dimensions that rotary positions turn; none with other positions."""
-    return heads.query.out_features // heads.n_heads // 2 if isinstance(heads.positions, Rotary) else 0
+    return heads.query.out_features // heads.n_heads // 2 if word_of(heads.positions) == "turned" else 0
 
 
 def _plain(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach().float().contiguous()
 
 
-def _activation(layer: FeedForward) -> int:
-    return ACTIVATION_NUMBERS[layer.word]
-
-
 def _side(layer: Any, layers: int, heads: MultiHead) -> SideShape:
-    score = heads.score
-    assert isinstance(score, Dot)
+    score: Any = heads.score
     width = heads.query.out_features // heads.n_heads
-    d_ff = layer.feed_forward.inner.out_features
+    d_ff = layer.feed_forward.outer.in_features
     return SideShape(layers, heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
 
 
@@ -132,81 +143,104 @@ def _padded(width: int) -> int:
     return -(-width // PANEL) * PANEL
 
 
-def _tensors(model: Transformer) -> Iterator[Pair]:
+def _tensors(model: Any) -> Iterator[Pair]:
     """In the order that the constructor of `Model` in model.cpp reads them."""
-    before: nn.LayerNorm | None = None  # the norm of the sub-layer before, where norms come last
-    layer: Any
-    for layer in model.encoder:
-        yield _norm(layer.around_attention, before)
-        yield _joined(layer.attention)
-        yield _out(layer.attention)
-        yield from _feed_forward(layer, layer.around_attention.norm)
-        before = layer.around_feed_forward.norm
-    closing: list[Pair] = [_closing(model.encoder_norm, before)]
-    before = None
-    for layer in model.decoder:
-        yield _norm(layer.around_attention, before)
-        yield _joined(layer.attention)
-        yield _out(layer.attention)
-        yield _norm(layer.around_cross, layer.around_attention.norm)
-        yield _query(layer.cross)
-        yield _out(layer.cross)
-        yield from _feed_forward(layer, layer.around_cross.norm)
-        before = layer.around_feed_forward.norm
+    closing: list[Pair] = [(None, None)]
+    if word_of(model) == BOTH:
+        yield from _stack_of(model.encoder)
+        closing = [_closing(model.encoder, model.encoder_norm)]
+    yield from _stack_of(model.decoder)
     yield from closing
-    yield _closing(model.decoder_norm, before)
-    crosses: list[Any] = [layer.cross for layer in model.decoder]
-    yield _stack([_keys_values(heads) for heads in crosses])
-    yield model.output_weight, model.output_bias
+    yield _closing(model.decoder, model.decoder_norm)
+    if word_of(model) == BOTH:
+        yield _stack([_keys_values(layer.cross) for layer in model.decoder])
+    yield model.output_weight, getattr(model, "output_bias", None)
     yield model.embedding.weight, None
-    yield model.target_embedding.weight, None
+    yield (model.target_embedding if word_of(model) == BOTH else model.embedding).weight, None
 
 
-def _norm(around: Residual, before: nn.LayerNorm | None) -> Pair:
-    norm = around.norm if around.first else before
-    return (None, None) if norm is None else gain_and_bias(norm)
+def _stack_of(layers: Any) -> Iterator[Pair]:
+    """The layers of one side."""
+    before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
+    for layer in layers:
+        yield _norm(layer.around_attention, before)
+        yield _joined(layer.attention)
+        yield _out(layer.attention)
+        before = layer.around_attention.norm
+        if getattr(layer, "cross", None) is not None:
+            yield _norm(layer.around_cross, before)
+            yield _query(layer.cross)
+            yield _out(layer.cross)
+            before = layer.around_cross.norm
+        yield _norm(layer.around_feed_forward, before)
+        yield _inner(layer.feed_forward)
+        yield layer.feed_forward.outer.weight, layer.feed_forward.outer.bias
+        before = layer.around_feed_forward.norm
 
 
-def _closing(norm: nn.Module, before: nn.LayerNorm | None) -> Pair:
-    last = norm if isinstance(norm, nn.LayerNorm) else before
-    return (None, None) if last is None else gain_and_bias(last)
+def _norm(around: Residual, before: nn.Module | None) -> Pair:
+    """What a sub-layer reads through."""
+    norm: Any = around.norm if around.first else before
+    return (None, None) if norm is None else _gain_and_shift(norm)
 
 
-def _feed_forward(layer: Any, before: nn.LayerNorm) -> Iterator[Pair]:
-    network: FeedForward = layer.feed_forward
-    yield _norm(layer.around_feed_forward, before)
-    yield network.inner.weight, network.inner.bias
-    yield network.outer.weight, network.outer.bias
+def _closing(layers: Any, norm: Any) -> Pair:
+    """What stands after the last layer: the model's own norm, or that layer's."""
+    last = layers[-1].around_feed_forward
+    return _gain_and_shift(norm if last.first else last.norm)
 
 
-def _stack(pairs: list[tuple[Tensor, Tensor]]) -> Pair:
-    return torch.cat([weight for weight, _ in pairs]), torch.cat([bias for _, bias in pairs])
+def _gain_and_shift(norm: Any) -> Pair:
+    """A norm that moves nothing has no shift, which is how the library knows it."""
+    gain, shift = gain_and_bias(norm)
+    return gain, shift if word_of(norm) == "moved" else None
 
 
-def _joined(heads: MultiHead) -> Pair:
+def _inner(network: FeedForward) -> Product:
+    """The first matrix; of one with a gate, panels of what opens and of what passes in turn."""
+    if not network.gated:
+        return network.inner.weight, network.inner.bias
+    weight, bias = network.inner.weight, network.inner.bias
+    return _in_turn(weight), None if bias is None else _in_turn(bias[:, None])[:, 0]
+
+
+def _in_turn(both: Tensor) -> Tensor:
+    """(2 F, D) -> (2 F padded, D)."""
+    width = both.shape[0] // 2
+    halves = F.pad(both.view(2, width, -1), (0, 0, 0, _padded(width) - width))
+    return halves.view(2, -1, PANEL, both.shape[1]).transpose(0, 1).flatten(0, 2)
+
+
+def _stack(pairs: list[Product]) -> Product:
+    biases = [bias for _, bias in pairs if bias is not None]
+    return torch.cat([weight for weight, _ in pairs]), torch.cat(biases) if biases else None
+
+
+def _joined(heads: MultiHead) -> Product:
     """Query, key and value as one matrix ((H + 2 KV) K, D)."""
     return _stack([_query(heads), _keys_values(heads)])
 
 
-def _query(heads: MultiHead) -> tuple[Tensor, Tensor]:
+def _query(heads: MultiHead) -> Product:
     return _pad_heads(heads.query, heads.n_heads)
 
 
-def _keys_values(heads: MultiHead) -> tuple[Tensor, Tensor]:
+def _keys_values(heads: MultiHead) -> Product:
     return _pad_heads(heads.key_value, 2 * heads.kv_heads)
 
 
-def _pad_heads(linear: nn.Linear, count: int) -> tuple[Tensor, Tensor]:
+def _pad_heads(linear: nn.Linear, count: int) -> Product:
     """Rows of zeros after each of `count` heads, up to whole vectors."""
     width = linear.out_features // count
     more = _padded(width) - width
     weight = linear.weight.view(count, width, -1)
-    weight = nn.functional.pad(weight, (0, 0, 0, more)).flatten(0, 1)  # (count padded, D)
-    return weight, nn.functional.pad(linear.bias.view(count, width), (0, more)).flatten()
+    weight = F.pad(weight, (0, 0, 0, more)).flatten(0, 1)  # (count padded, D)
+    bias: Tensor | None = linear.bias
+    return weight, None if bias is None else F.pad(bias.view(count, width), (0, more)).flatten()
 
 
 def _out(heads: MultiHead) -> Pair:
     """The matrix over the joined heads, with columns of zeros where a head was padded."""
     width = heads.out.in_features // heads.n_heads
     weight = heads.out.weight.view(-1, heads.n_heads, width)
-    return nn.functional.pad(weight, (0, _padded(width) - width)).flatten(1), heads.out.bias
+    return F.pad(weight, (0, _padded(width) - width)).flatten(1), heads.out.bias

@@ -19,6 +19,8 @@ from regard.fused.norm import fits, fork
 class Norm(nn.LayerNorm):
     """torch's, which may go without what it would learn."""
 
+    native = "moved"
+
     def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
         """Learn a gain and a bias (`both`), a gain alone (`gain`) or nothing (`none`)."""
         self.eps = norm_eps
@@ -30,6 +32,8 @@ class Norm(nn.LayerNorm):
 
 class RootMeanSquare(nn.RMSNorm):
     """torch's, with the epsilon of the other one; it has no bias."""
+
+    native = "scaled"
 
     def __init__(self, width: int) -> None:
         super().__init__(width, eps=1e-5)

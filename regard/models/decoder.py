@@ -43,6 +43,7 @@ class DecoderState:
 class Decoder(Tied):
     """Ids in, hidden states out; `project` gives logits."""
 
+    native = "decoder"
     matrices: ClassVar = {"own_output": 0}  # a vector a token
 
     def __init__(self, config: Config) -> None:

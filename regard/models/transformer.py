@@ -49,6 +49,7 @@ class TransformerState:
 class Transformer(Tied):
     """Source ids in, hidden states of the target out; `project` gives logits."""
 
+    native = "encoder and decoder"
     matrices: ClassVar = {"own_output": 0}  # a vector a token
 
     def __init__(self, config: Config) -> None:

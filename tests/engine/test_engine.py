@@ -35,6 +35,11 @@ SHAPES = {
     "learned": {"positions.kind": "learned", "positions.max_length": 19},
     "rotary": {"positions.kind": "rotary"},
     "rotary grouped": {"positions.kind": "rotary", "model.n_heads": 4, "model.kv_heads": 2},
+    "root mean squares": {"model.norm": "pre-rms", "model.bias": False, "model.activation": "relu2"},
+    "post root mean squares": {"model.norm": "post-rms", "model.norm_weights": "none"},
+    "tanh": {"model.activation": "gelu-tanh", "model.bias": False, "model.decoder_d_ff": 31},
+    "gated": {"model.activation": "swiglu", "model.d_ff": 47, "model.bias": False, "model.norm": "pre-rms"},
+    "gated gelu": {"model.activation": "geglu", "model.d_ff": 23, "model.norm": "post"},
     "untied": {"model.tied": "none", "model.decoder_heads": 2, "model.decoder_d_ff": 23},
 }
 

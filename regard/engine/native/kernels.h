@@ -94,7 +94,7 @@ struct Rows {
 
 uint16_t halved(float value);  // the nearest number of 16 bits, of two the even one
 
-enum Activation { LINEAR = 0, RELU = 1, GELU = 2, SILU = 3 };
+enum Activation { LINEAR = 0, RELU = 1, GELU = 2, SILU = 3, GELU_TANH = 4, RELU2 = 5 };  // the numbers of weights.py
 
 // Where a product goes: c[row][column - 16 * first] = act(x Wᵀ + b), or x Wᵀ + b + residual.
 struct Target {
@@ -142,7 +142,10 @@ struct Kernels {
     int row_offset;               // what a row's bytes are more than its numbers; the sum's start takes it out again
     int depth;                    // of k that lie together in a byte matrix
     void (*product)(const Matrix&, const Rows&, int from_panel, int to_panel, const Target&);
+    // gain (x - mean) / deviation + shift; without a shift, gain x / √mean(x²).
     void (*normalise)(const float* x, const float* gain, const float* shift, float eps, int n, float* y);
+    // y = act(what opens) · what passes, from panels of both in turn: x (2 n), y (n); n is a multiple of 16.
+    void (*gate)(const float* x, Activation, int n, float* y);
     void (*quantise)(const float* x, int n, uint8_t* y, float* scale);
     void (*attend)(const float* q, const Seen<float>&, int width, float scale, float* scores, float* out);
     void (*attend_halves)(const float* q, const Seen<uint16_t>&, int width, float scale, float* scores, float* out);

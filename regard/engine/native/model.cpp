@@ -24,7 +24,7 @@ struct Reader {
         const Tensor& t = take();
         if (t.weight == nullptr) return;
         norm.gain.assign(t.weight, t.weight + t.rows);
-        norm.shift.assign(t.bias, t.bias + t.rows);
+        if (t.bias != nullptr) norm.shift.assign(t.bias, t.bias + t.rows);
     }
     void read(Matrix& matrix) {
         const Tensor& t = take();
@@ -85,7 +85,7 @@ void Model::narrow(const Lists& lists) {
 void Worker::make_room(int tokens, int rows) {
     auto fit = [&](const Side& side, const Matrix& qkv, const Matrix& inner, size_t count) {
         for (Buffer<float>& x : desk_.x) x.fit(count * (size_t)model_.x_stride());
-        desk_.projected.fit(count * (size_t)qkv.width());
+        desk_.projected.fit(count * (size_t)std::max(qkv.width(), model_.shape.gated ? inner.width() : 0));
         desk_.heads.fit(count * (size_t)(side.heads * side.width));
         desk_.hidden.fit(count * (size_t)inner.width());
     };
@@ -102,7 +102,7 @@ const float* Worker::normed(const Norm& norm, int m) {
     float* y = normed_.fit((size_t)m * stride);
     if (normed_for_ == sublayer_) return y;
     for (int i = 0; i < m; i++)
-        k_.normalise(x() + (size_t)i * stride, norm.gain.data(), norm.shift.data(), model_.shape.eps, model_.shape.d_model,
+        k_.normalise(x() + (size_t)i * stride, norm.gain.data(), norm.moved_by(), model_.shape.eps, model_.shape.d_model,
                      y + (size_t)i * stride);
     normed_for_ = sublayer_;
     return y;
@@ -155,8 +155,24 @@ void Worker::end(const Norm& norm, const Matrix& w, const Buffer<float>& from, i
 
 template <class Count>
 void Worker::feed_forward(const FeedForward& layer, const Count& count) {
-    begin(layer.norm, layer.inner, desk_.hidden, count, (Activation)model_.shape.activation);
-    end(layer.norm, layer.outer, desk_.hidden, layer.inner.width(), count);
+    if (model_.shape.gated) gated(layer, count);
+    else begin(layer.norm, layer.inner, desk_.hidden, count, (Activation)model_.shape.activation);
+    end(layer.norm, layer.outer, desk_.hidden, layer.inner.width() / (model_.shape.gated ? 2 : 1), count);
+}
+
+// act(x W) ⊙ x V: a part has whole pairs of panels, so that its thread can close them at once.
+template <class Count>
+void Worker::gated(const FeedForward& layer, const Count& count) {
+    sublayer_++;
+    share([&](int part) {
+        const int pairs = layer.inner.panels / 2, first = from(pairs, part), some = to(pairs, part) - first;
+        const int wide = layer.inner.width(), m = count();
+        float* both = desk_.projected.get();
+        k_.product(layer.inner, enter(layer.norm, m), 2 * first, 2 * (first + some), {both, wide});
+        for (int i = 0; i < m; i++)
+            k_.gate(both + (size_t)i * wide + 2 * first * PANEL, (Activation)model_.shape.activation, some * PANEL,
+                    desk_.hidden.get() + (size_t)i * (wide / 2) + first * PANEL);
+    });
 }
 
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {

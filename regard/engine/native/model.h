@@ -17,7 +17,7 @@ struct Side {
 };
 
 struct Shape {
-    int32_t d_model, source_vocab, target_vocab, activation, post_norm, precision;
+    int32_t d_model, source_vocab, target_vocab, activation, gated, post_norm, precision;
     int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
     float eps, source_scale, target_scale;
     Side encoder, decoder;
@@ -40,12 +40,14 @@ struct Lists {
 };
 
 struct Norm {
-    std::vector<float> gain, shift;  // empty: there is none
+    std::vector<float> gain, shift;  // no gain: there is no norm; no shift: it is one of root mean squares
+
+    const float* moved_by() const { return shift.empty() ? nullptr : shift.data(); }
 };
 
 struct FeedForward {
     Norm norm;
-    Matrix inner, outer;
+    Matrix inner, outer;  // gated: the inner one has panels of what opens and of what passes, in turn
 };
 
 struct EncoderLayer {
@@ -175,6 +177,8 @@ private:
     void end(const Norm& norm, const Matrix& w, const Buffer<float>& from, int stride, const Count& count);
     template <class Count>
     void feed_forward(const FeedForward& layer, const Count& count);
+    template <class Count>
+    void gated(const FeedForward& layer, const Count& count);
     void embed(int row, const float* table, float scale, int32_t id, int position);
     void turn_head(float* head, int position) const;
     void encoder_attention(const std::vector<Source>& sources, int stride, int part);

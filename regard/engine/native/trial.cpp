@@ -38,6 +38,8 @@ bool near(double found, double wanted, double size) { return std::fabs(found - w
 double activated(double x, Activation activation) {
     if (activation == RELU) return std::max(x, 0.0);
     if (activation == GELU) return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+    if (activation == GELU_TANH) return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    if (activation == RELU2) return std::max(x, 0.0) * std::max(x, 0.0);
     return activation == SILU ? x / (1 + std::exp(-x)) : x;
 }
 
@@ -129,15 +131,28 @@ bool quantised(const Kernels& path, int n) {
     return true;
 }
 
-bool normalised(const Kernels& path, int n) {
+// Panels of what opens and of what passes, in turn.
+bool gated(const Kernels& path, int n, Activation activation) {
+    Numbers numbers;
+    n = (n + PANEL - 1) / PANEL * PANEL;
+    std::vector<float> x = numbers.some(2 * (size_t)n), y((size_t)n);
+    path.gate(x.data(), activation, n, y.data());
+    for (int i = 0; i < n; i++) {
+        size_t at = (size_t)(i / PANEL * 2 * PANEL + i % PANEL);
+        if (!near(y[(size_t)i], activated(x[at], activation) * x[at + PANEL], 1)) return false;
+    }
+    return true;
+}
+
+bool normalised(const Kernels& path, int n, bool moved) {
     Numbers numbers;
     std::vector<float> x = numbers.some((size_t)n), gain = numbers.some((size_t)n), shift = numbers.some((size_t)n), y = x;
-    path.normalise(x.data(), gain.data(), shift.data(), 1e-5f, n, y.data());
+    path.normalise(x.data(), gain.data(), moved ? shift.data() : nullptr, 1e-5f, n, y.data());
     double mean = 0, spread = 0;
-    for (float each : x) mean += each / (double)n;
+    for (float each : x) mean += moved ? each / (double)n : 0;
     for (float each : x) spread += (each - mean) * (each - mean) / (double)n;
     for (size_t i = 0; i < x.size(); i++)
-        if (!near(y[i], (x[i] - mean) / std::sqrt(spread + 1e-5) * gain[i] + shift[i], 1)) return false;
+        if (!near(y[i], (x[i] - mean) / std::sqrt(spread + 1e-5) * gain[i] + (moved ? shift[i] : 0), 1)) return false;
     return true;
 }
 
@@ -199,12 +214,15 @@ bool chosen(const Kernels& path, int n) {
 std::string fault(const Kernels& path, const Sizes& s) {
     if (!bytes_agree(path, s)) return "the product of bytes";
     for (Precision precision : {FP32, BF16}) {
-        for (Activation activation : {LINEAR, RELU, GELU, SILU})
+        for (Activation activation : {LINEAR, RELU, GELU, SILU, GELU_TANH, RELU2})
             if (!floats_agree(path, s, precision, activation, false)) return "the product of floats";
         if (!floats_agree(path, s, precision, LINEAR, true)) return "the product with a residual";
     }
     if (!quantised(path, s.k)) return "bytes of a row";
-    if (!normalised(path, s.k)) return "the norm";
+    if (!normalised(path, s.k, true)) return "the norm";
+    if (!normalised(path, s.k, false)) return "the norm of root mean squares";
+    for (Activation activation : {GELU, SILU})
+        if (!gated(path, s.n, activation)) return "the gate";
     if (!attended(path, s.m, s.n, false)) return "attention";
     if (!attended(path, s.m, s.n, true)) return "attention to halves";
     if (!chosen(path, s.n)) return "the choice of tokens";
