@@ -34,8 +34,8 @@ def offline(model: str, texts: list[str], mode: str) -> float:
     """Seconds of the engine alone, in a process of its own: all texts, or the median of one at a time."""
     code = (
         "import json, statistics, sys, time\n"
-        "from regard.tasks.translation.load import load\n"
-        "translator = load(sys.argv[1]); texts = json.load(sys.stdin)\n"
+        "from regard.tasks.translation.load import load_translator\n"
+        "translator = load_translator(sys.argv[1]); texts = json.load(sys.stdin)\n"
         "translator.translate(texts[:8])\n"
         "def took(some):\n"
         "    began = time.perf_counter(); translator.translate(some); return time.perf_counter() - began\n"

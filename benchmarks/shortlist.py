@@ -34,10 +34,10 @@ def one(options: argparse.Namespace) -> None:
     """Lines a second of one way, after a warm-up; one JSON object."""
     import torch
 
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
     torch.set_num_threads(options.threads)
-    translator = load(options.model, shortlist=options.one == "with")
+    translator = load_translator(options.model, shortlist=options.one == "with")
     lines = lines_of(options.data / f"test_2016_flickr.{options.pair.split('-')[0]}.gz")
     for line in lines[:100]:
         translator.translate([line], beam=options.beam, batch_size=1)
@@ -66,9 +66,9 @@ def bleu(options: argparse.Namespace, beam: int, *extra: str) -> float:
 def widths(options: argparse.Namespace) -> tuple[float, int]:
     """Columns of the output layer: with the shortlist on average, and without."""
     from regard.engine.shortlist import Shortlist
-    from regard.tasks.translation.translator import load
+    from regard.tasks.translation.translator import load_readable
 
-    tokenizer = load(options.model).tokenizer
+    tokenizer = load_readable(options.model).tokenizer
     short = Shortlist.load(options.model, tokenizer)
     sources = tokenizer.encode_batch(
         lines_of(options.data / f"test_2016_flickr.{options.pair.split('-')[0]}.gz")
@@ -84,7 +84,7 @@ def grow(model: Path, rows: int) -> None:
     from regard.config import merge
     from regard.models import build, folder
 
-    held = folder.load(model)
+    held = folder.load_folder(model)
     config = merge(held.config, {"model.vocab_size": rows})
     wide, old = build(config), held.model.state_dict()
     with torch.no_grad():

@@ -79,7 +79,7 @@ def _twice(name: str, tensor: torch.Tensor) -> torch.Tensor:
 
 def prepare(model: Path, work: Path) -> None:
     """Both shapes as folders of ours and of CTranslate2, and the small one of transformers."""
-    small = folder.load(model)
+    small = folder.load_folder(model)
     ways = {"ctranslate2": to_ctranslate2.write, "transformers": to_huggingface.write}
     for shape, loaded in (("small", small), ("base", grow(small))):
         for way in ways if shape == "small" else ("ctranslate2",):  # transformers cannot hold the grown one
@@ -96,10 +96,10 @@ def prepare(model: Path, work: Path) -> None:
 
 def regard_run(place: Path, way: str, beam: int, batch: int) -> Run:
     """Ours, as `regard.load` gives it."""
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
     torch.set_num_threads(THREADS)
-    translator = load(place, precision=way.split()[1], engine="native")
+    translator = load_translator(place, precision=way.split()[1], engine="native")
     return lambda lines: translator.translate(lines, beam=beam, batch_size=batch, length_penalty=1.0)
 
 
@@ -287,13 +287,13 @@ def row_of(
 
 def agreement(arguments: argparse.Namespace, beam: int) -> str:
     """On how many sentences the engine in fp32 writes the tokens that its readable twin writes."""
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
     lines = read(arguments.data, Case("test", "small", "", beam, 32), arguments.sentences)
     fast, readable = (
         [
             each.ids
-            for each in load(arguments.work / "small", precision=precision, engine=engine).stream(
+            for each in load_translator(arguments.work / "small", precision=precision, engine=engine).stream(
                 lines, beam=beam
             )
         ]

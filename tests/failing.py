@@ -25,7 +25,7 @@ import torch
 
 from regard.cli.main import run
 from regard.engine.shortlist import FILE, Shortlist
-from regard.models.folder import load
+from regard.models.folder import load_folder
 
 TINY = [
     *(
@@ -126,7 +126,7 @@ def trials(base: Path) -> list[Trial]:
     trained = checksum(base / "model")
 
     def models(place: Path) -> None:
-        held = load(place / "model")
+        held = load_folder(place / "model")
         Shortlist.load(place / "model", held.tokenizer)
         assert (place / "model" / FILE).is_file()
 

@@ -94,7 +94,7 @@ def attend(
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     score = score or Dot(q.shape[-1] ** -0.5)
     bare = short and gradients and bias is None and dropout == 0
-    if bare and isinstance(score, Dot) and fused.fits(q, k, v, mask):
+    if bare and score.scale is not None and fused.fits(q, k, v, mask):
         return fused.attend(q, k, v, mask=mask, causal=causal, scale=score.scale)
     factors = None if short and gradients else score.factors(q, k)
     options: dict[str, Any] = {

@@ -19,6 +19,7 @@ class Positions(nn.Module):
 
     native: ClassVar[str] = "nothing"  # see `linear.py`
     max_length: int | None = None  # longest sequence; None: any
+    reads_trees = False  # whether `places` must be the trees of the sentences
     needs_weights = False  # whether `gather` has something to say; the readable path computes then
 
     def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:

@@ -24,6 +24,8 @@ from regard.kinds import SCORES
 class Score(nn.Module):
     """Base of all scores; one that is a product of two vectors provides `factors` alone."""
 
+    scale: float | None = None  # where the score is q·k times this number and nothing else
+
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor] | None:
         """(q', k') with score = q'·k', in the shapes of q and k; None where the score is no product."""
         return None
@@ -42,7 +44,7 @@ class Dot(Score):
 
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
-        self.scale = scale
+        self.scale: float = scale
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         return q * self.scale, k
@@ -70,10 +72,10 @@ class General(Score):
     def __init__(self, n_heads: int, d_head: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.eye(d_head).repeat(n_heads, 1, 1))
-        self.scale = d_head**-0.5
+        self.before = d_head**-0.5
 
     def factors(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.matmul(q * self.scale, self.weight), k  # (B, H, T, K)
+        return torch.matmul(q * self.before, self.weight), k  # (B, H, T, K)
 
 
 def dot(n_heads: int, d_head: int) -> Score:

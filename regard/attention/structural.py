@@ -69,6 +69,8 @@ def needed(trees: Trees | None) -> Trees:
 class Depth(Positions):
     """The absolute part: what place and depth say together is added to the source's embeddings."""
 
+    reads_trees = True
+
     def __init__(self, width: int) -> None:
         super().__init__()
         self.fuse = Linear(2 * width, width)
@@ -83,6 +85,8 @@ class Depth(Positions):
 
 class Structural(Relative):
     """The relative part: a vector for each distance in the tree, clipped, on keys and values."""
+
+    reads_trees = True
 
     def bias(self, q: Tensor, keys: int, offset: int = 0, places: Trees | None = None) -> Tensor:
         by_distance = torch.matmul(q * self.scale, self.key_embedding.mT)  # (B, H, T, 2c + 1)

@@ -128,9 +128,9 @@ def score_phrases(options: Options, test: Pairs) -> "tuple[Scores, list[str]]":
     """
     from regard.process.device import pick_device
     from regard.tasks.translation.evaluate import compare
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
-    translator = load(options.output, device=pick_device(options.device))
+    translator = load_translator(options.output, device=pick_device(options.device))
     found: list[Translation] = []
     began, count = time.perf_counter(), PILOT
     limit = max(LEAST_SECONDS, SCORING_SHARE * options.minutes * 60)

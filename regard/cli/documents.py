@@ -122,9 +122,9 @@ def score_documents(options: Options, test: list[tuple[str, str]]) -> "tuple[Sco
     """The trained model on modules that it has never seen."""
     from regard.process.device import pick_device
     from regard.tasks.translation.evaluate import compare
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
-    translator = load(options.output, device=pick_device(options.device))
+    translator = load_translator(options.output, device=pick_device(options.device))
     limit = translator.decode.max_source - 1
     fitting = [
         pair

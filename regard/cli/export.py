@@ -32,11 +32,11 @@ def export(options: Options) -> None:
     from importlib import import_module
 
     from regard.interop.parts import new_folder
-    from regard.models.folder import load
+    from regard.models.folder import load_folder
     from regard.tasks.task import expect
 
     write = import_module(f"regard.interop.{options.to}").write
     with new_folder(options.output) as place:
         expect(options.model, "translation")
-        write(load(options.model), place)
+        write(load_folder(options.model), place)
     note(f"{options.output} is ready")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from regard.tasks.language.writer import Text, Wish, Writer
 
 OVERFLOW = ("slide", "refuse")
-_LINE_BREAKS = str.maketrans("\n\r", "  ")  # a line in is a line out
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,7 @@ def generate(options: Options) -> None:
     """Write on with a language model."""
     from regard.cli.streams import reading, writing
     from regard.tasks.task import expect, load
+    from regard.text.normalise import one_line
 
     wish = options.wish()
     expect(options.model, "language")
@@ -95,7 +95,7 @@ def generate(options: Options) -> None:
     with reading(options.source) as lines, writing(Path("-")) as write:
         prompts = lines if options.prompt is None else iter([options.prompt])
         for text in writer.generate(prompts, wish, batch=options.batch_size):
-            write(_as_json(text) if options.as_json else text.text.translate(_LINE_BREAKS))
+            write(_as_json(text) if options.as_json else one_line(text.text))
 
 
 def _watch(writer: "Writer", prompt: str, wish: "Wish") -> None:

@@ -109,7 +109,7 @@ def _output(options: Options, endings: tuple[str, ...]) -> Path:
 
 def _ablate(options: Options) -> None:
     from regard.tasks.translation.files import corpus_of
-    from regard.tasks.translation.translator import load
+    from regard.tasks.translation.translator import load_readable
 
     if options.output is not None and options.output.suffix != ".json":
         raise UsageError(f"--ablate writes a table and JSON; {options.output} does not end in .json")
@@ -118,7 +118,7 @@ def _ablate(options: Options) -> None:
     corpus = corpus_of([Path(text) for text in options.texts])
     corpus.check_files()
     pairs = [(pair.src, pair.tgt) for pair, _ in zip(corpus.pairs(), range(options.limit), strict=False)]
-    ranking = _rank(options, load(options.model), pairs)
+    ranking = _rank(options, load_readable(options.model), pairs)
     print(table(ranking), flush=True)
     if options.output is not None:
         options.output.write_text(json.dumps(asdict(ranking), indent=2) + "\n", encoding="utf-8")

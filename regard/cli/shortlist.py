@@ -54,11 +54,11 @@ def shortlist(options: Options) -> None:
     corpus = corpus_of(options.files) if options.files else None
     from regard.engine.shortlist import FILE, learn
     from regard.engine.weights import unsupported
-    from regard.models.folder import load
+    from regard.models.folder import load_folder
     from regard.process.progress import build_reporter, duration
 
     expect(options.model, "translation")
-    held = load(options.model)
+    held = load_folder(options.model)
     reason = unsupported(held.model)
     if reason is not None:
         raise ModelError(

@@ -169,9 +169,9 @@ def _load(options: Options) -> "Translator":
 
         precision = "fp32" if options.precision == "auto" else options.precision
         return ctranslate2.load(options.model, device=device.type, precision=precision)
-    from regard.tasks.translation.load import load
+    from regard.tasks.translation.load import load_translator
 
-    return load(
+    return load_translator(
         options.model,
         device=device,
         precision=options.precision,

@@ -106,7 +106,7 @@ def run(job: Job, outcome: Outcome) -> None:
     from regard.data.corpus import Corpus
     from regard.tasks.translation.evaluate import named_scores, score
     from regard.tasks.translation.train import train
-    from regard.tasks.translation.translator import load
+    from regard.tasks.translation.translator import load_readable
     from regard.training.metrics import METRICS, read_metrics
 
     def corpus(paths: dict[str, list[str]]) -> Corpus:
@@ -126,7 +126,7 @@ def run(job: Job, outcome: Outcome) -> None:
     outcome.steps, outcome.epochs, outcome.seconds = result.steps, result.epochs, result.seconds
     outcome.tokens_per_second = training_speed(read_metrics(Path(job.folder) / METRICS))
     write(job, outcome)
-    translator = load(job.folder)
+    translator = load_readable(job.folder)
     outcome.parameters = sum(weight.numel() for weight in translator.model.parameters())
     pairs = list(corpus(job.test).pairs())
     scores = score(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from regard.data.inputs import Tokens
 from regard.errors import UsageError
-from regard.models.protocol import State, Stepper
+from regard.models.protocol import Stepper, StepState
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=StepState)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from torch import Tensor
 from regard.data.inputs import Inputs
 from regard.decoding.search import Hypothesis, Rules, write
 from regard.errors import UsageError
-from regard.models.protocol import State, Stepper
+from regard.models.protocol import Stepper, StepState
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=StepState)
 In = TypeVar("In", bound=Inputs)
 
 

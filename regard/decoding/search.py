@@ -19,10 +19,10 @@ from torch import Tensor
 
 from regard.config import DecodeConfig
 from regard.errors import ModelError
-from regard.models.protocol import State, Stepper
+from regard.models.protocol import Stepper, StepState
 from regard.text.tokenizer import OUR_SPECIALS, Specials
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=StepState)
 Choose = Callable[[Tensor, int, Tensor], Tensor]  # log p (R, V), tokens written, rows (R,) -> ids (R,)
 
 

@@ -8,6 +8,7 @@ norm(x) = gain (x - mean) / deviation + bias, over the D numbers of each place; 
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,10 @@ class Norm(nn.LayerNorm):
     """torch's, which may go without what it would learn."""
 
     native = "moved"
+
+    def fork(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(the norm of x, x), in one pass where that can be done."""
+        return fork(x, self) if torch.is_grad_enabled() and fits(x, self) else (self(x), x)
 
     def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
         """Learn a gain and a bias (`both`), a gain alone (`gain`) or nothing (`none`)."""
@@ -38,6 +43,10 @@ class RootMeanSquare(nn.RMSNorm):
     def __init__(self, width: int) -> None:
         super().__init__(width, eps=1e-5)
 
+    def fork(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(the norm of x, x)."""
+        return self(x), x
+
     def keep(self, *, norm_weights: str, norm_eps: float, bias: bool) -> None:
         """Learn a gain, or nothing (`none`)."""
         self.eps = norm_eps
@@ -45,14 +54,19 @@ class RootMeanSquare(nn.RMSNorm):
             self.register_parameter("weight", None)
 
 
-def comes_first(word: str) -> bool:
-    """Whether the norm that a word asks for stands before its sub-layer."""
-    return word.startswith("pre")
+class NormKind(NamedTuple):
+    """What a word of `model.norm` means."""
+
+    first: bool  # it stands before its sub-layer
+    build: Callable[[int], Norm | RootMeanSquare]
 
 
-def build_norm(word: str, width: int) -> Norm | RootMeanSquare:
-    """The norm that a word of `model.norm` asks for."""
-    return RootMeanSquare(width) if word.endswith("-rms") else Norm(width)
+NORMS = {
+    "pre": NormKind(True, Norm),
+    "post": NormKind(False, Norm),
+    "pre-rms": NormKind(True, RootMeanSquare),
+    "post-rms": NormKind(False, RootMeanSquare),
+}
 
 
 class Residual(nn.Module):
@@ -60,20 +74,14 @@ class Residual(nn.Module):
 
     def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
         super().__init__()
-        self.norm = build_norm(norm, d_model)
-        self.first = comes_first(norm)
+        self.norm = NORMS[norm].build(d_model)
+        self.first = NORMS[norm].first
         self.dropout = dropout
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        normed, x = self._fork(x) if self.first else (x, x)
+        normed, x = self.norm.fork(x) if self.first else (x, x)
         out = dropout(f(normed), self.dropout, training=self.training, residual=x)
         return out if self.first else self.norm(out)
-
-    def _fork(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What f gets, and what goes round it."""
-        if torch.is_grad_enabled() and isinstance(self.norm, Norm) and fits(x, self.norm):
-            return fork(x, self.norm)
-        return self.norm(x), x
 
 
 def gain_and_bias(norm: nn.LayerNorm | nn.RMSNorm) -> tuple[Tensor, Tensor]:

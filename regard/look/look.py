@@ -22,7 +22,7 @@ from regard.look.html import notebook_frame, page
 from regard.look.maps import Map, maps
 from regard.look.trace import Watched, attentions, follow
 from regard.look.words import Side, join_keys, join_queries
-from regard.tasks.translation.translator import Translator, load
+from regard.tasks.translation.translator import Translator, load_readable
 
 MOST_NUMBERS = 4_000_000  # weights of all maps together; a browser draws no more
 ENDINGS = (".html", ".json", ".pharaoh", ".png", ".svg")
@@ -170,7 +170,7 @@ def opened(model: Translator | str | PathLike[str]) -> tuple[Translator, Origin]
     if isinstance(model, Translator):
         return model, Origin()
     folder = Path(model)
-    translator = load(folder)
+    translator = load_readable(folder)
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     return translator, Origin(folder.resolve().name, text)

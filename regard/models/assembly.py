@@ -1,8 +1,13 @@
 """From a config to the parts that every trained model has: tied embeddings, attention, first weights.
 
-`transformer.py`, `rnn.py`, `lstmn.py` and `conv.py` are made of these. Before this file: the layers.
+`transformer.py`, `decoder.py`, `rnn.py`, `lstmn.py` and `conv.py` are made of these. Before this file: the
+layers.
 """
 
+from collections.abc import Iterable
+from typing import Any
+
+import torch
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
@@ -10,11 +15,12 @@ from regard.attention.heads import MultiHead
 from regard.attention.kernel import build_kernel
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_relations
-from regard.attention.site import Site
+from regard.attention.site import Site, crossing, writing
 from regard.config import Config
 from regard.data.inputs import Tokens
+from regard.layers.decoder import DecoderLayer
 from regard.layers.embedding import Embedding
-from regard.layers.residual import build_norm, comes_first
+from regard.layers.residual import NORMS
 
 
 class Tied(nn.Module):
@@ -52,8 +58,8 @@ class Tied(nn.Module):
 
 def closing_norm(config: Config) -> nn.Module:
     """What ends a stack of layers: a norm where each layer has its own in front (`model.norm=pre`)."""
-    word = config.model.norm
-    return build_norm(word, config.model.d_model) if comes_first(word) else nn.Identity()
+    kind = NORMS[config.model.norm]
+    return kind.build(config.model.d_model) if kind.first else nn.Identity()
 
 
 def needed_mask(inputs: Tokens) -> Tensor | None:
@@ -62,10 +68,33 @@ def needed_mask(inputs: Tokens) -> Tensor | None:
     return None if mask is None or bool(mask.all()) else padding_mask(mask)
 
 
-def memory_of(decoder: nn.ModuleList, memory: Tensor) -> tuple[KeyValue, ...]:
+def remembered(decoder: Iterable[Any], memory: Tensor) -> tuple[KeyValue, ...]:
     """The keys and values that the cross-attention of each decoder layer makes of memory (B, S, D)."""
-    heads = (layer.cross for layer in decoder)
-    return tuple(each.keys_values(memory) for each in heads if isinstance(each, MultiHead))
+    return tuple(layer.cross.keys_values(memory) for layer in decoder)
+
+
+def own_output(config: Config, size: int) -> nn.Parameter | None:
+    """An output matrix (V, D) that is not one with the embeddings, where `model.tied` asks for it."""
+    width = config.model.d_model
+    apart = config.model.tied in ("embeddings", "none")
+    return nn.Parameter(torch.randn(size, width) * width**-0.5) if apart else None
+
+
+def decoder_layers(config: Config, *, cross: bool) -> nn.ModuleList:
+    """The layers that write, with a look at a memory (`cross`) or without."""
+    shape = config.model
+    return nn.ModuleList(
+        DecoderLayer(
+            heads_for(config, writing(i)),
+            heads_for(config, crossing(i)) if cross else None,
+            shape.d_model,
+            shape.decoder_d_ff or shape.d_ff,
+            norm=shape.norm,
+            dropout=shape.dropout,
+            activation=shape.activation,
+        )
+        for i in range(shape.decoder_layers)
+    )
 
 
 def heads_for(config: Config, site: Site) -> MultiHead:

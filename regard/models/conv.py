@@ -16,7 +16,7 @@ from regard.attention.site import crossing
 from regard.config import Config
 from regard.data.inputs import Tokens
 from regard.layers.convolution import ConvolutionDecoderLayer, ConvolutionEncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
+from regard.models.assembly import Tied, closing_norm, heads_for, needed_mask, remembered
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class Convolution(Tied):
         memory = self.encode(inputs)
         mask = needed_mask(inputs)
         x = self.embedding(tgt_in)
-        for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
+        for layer, seen in zip(self.decoder, remembered(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
 
     def start(self, inputs: Tokens) -> ConvolutionState:
         """Run the encoder once; its keys and values serve every step."""
-        return ConvolutionState(memory_of(self.decoder, self.encode(inputs)), padding_mask(inputs.real))
+        return ConvolutionState(remembered(self.decoder, self.encode(inputs)), padding_mask(inputs.real))
 
     def step(self, ids: Tensor, state: ConvolutionState) -> tuple[Tensor, ConvolutionState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

@@ -10,16 +10,14 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention.cache import KeyValue
 from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
-from regard.attention.site import writing
 from regard.config import Config
 from regard.data.inputs import Tokens
-from regard.layers import DecoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for
+from regard.models.assembly import Tied, closing_norm, decoder_layers, own_output
 
 
 @dataclass(frozen=True)
@@ -50,23 +48,8 @@ class Decoder(Tied):
         shape = config.model
         positions = build_positions(config.positions, shape.d_model)
         super().__init__(config, positions)
-        self.own_output = (
-            nn.Parameter(torch.randn(shape.vocab_size, shape.d_model) * shape.d_model**-0.5)
-            if shape.tied in ("embeddings", "none")
-            else None
-        )
-        self.decoder = nn.ModuleList(
-            DecoderLayer(
-                heads_for(config, writing(i)),
-                None,
-                shape.d_model,
-                shape.decoder_d_ff or shape.d_ff,
-                norm=shape.norm,
-                dropout=shape.dropout,
-                activation=shape.activation,
-            )
-            for i in range(shape.decoder_layers)
-        )
+        self.own_output = own_output(config, shape.vocab_size)
+        self.decoder = decoder_layers(config, cross=False)
         self.decoder_norm = closing_norm(config)
         self.draw_weights(config)
 

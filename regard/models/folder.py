@@ -81,7 +81,7 @@ def save(
     _write_all(folder, kept | {CONFIG: _as_json({**tree, "checksums": checksums})})
 
 
-def load(folder: Path, device: torch.device | str = "cpu") -> Loaded:
+def load_folder(folder: Path, device: torch.device | str = "cpu") -> Loaded:
     """Read and verify a model folder; ModelError says in one line what is wrong with it."""
     _refuse_pickles(folder)
     tree, checksums = read_tree(folder)

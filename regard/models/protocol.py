@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.data.inputs import Inputs
 
 
-class State(Protocol):
+class StepState(Protocol):
     """Where a batch of decodings stands; a value with one row a hypothesis."""
 
     def select(self, rows: Tensor) -> Self:
@@ -19,7 +19,7 @@ class State(Protocol):
         ...
 
 
-S = TypeVar("S", bound=State)
+S = TypeVar("S", bound=StepState)
 In_contra = TypeVar("In_contra", bound=Inputs, contravariant=True)
 
 

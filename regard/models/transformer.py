@@ -5,6 +5,7 @@ calls it whole, with the target shifted by one (teacher forcing). Decoding calls
 and `step` once a token; both run the same layers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,12 +17,20 @@ from regard.attention.cache import KeyValue
 from regard.attention.kernel import tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
-from regard.attention.site import crossing, reading, writing
+from regard.attention.site import reading
 from regard.attention.structural import Trees
 from regard.config import Config
 from regard.data.inputs import Tokens
-from regard.layers import DecoderLayer, Embedding, EncoderLayer
-from regard.models.assembly import Tied, closing_norm, heads_for, memory_of, needed_mask
+from regard.layers import Embedding, EncoderLayer
+from regard.models.assembly import (
+    Tied,
+    closing_norm,
+    decoder_layers,
+    heads_for,
+    needed_mask,
+    own_output,
+    remembered,
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Transformer(Tied):
         super().__init__(config, positions)
         self._untie(config, positions)
         self.source_positions = build_source(config.positions, shape.d_model)
-        self.encoder = nn.ModuleList(
+        layers = [
             EncoderLayer(
                 heads_for(config, reading(i)),
                 shape.d_model,
@@ -68,26 +77,15 @@ class Transformer(Tied):
                 activation=shape.activation,
             )
             for i in range(shape.encoder_layers)
-        )
-        self._join_layers(config)
-        self.decoder = nn.ModuleList(
-            DecoderLayer(
-                heads_for(config, writing(i)),
-                heads_for(config, crossing(i)),
-                shape.d_model,
-                shape.decoder_d_ff or shape.d_ff,
-                norm=shape.norm,
-                dropout=shape.dropout,
-                activation=shape.activation,
-            )
-            for i in range(shape.decoder_layers)
-        )
+        ]
+        self._join(layers, config)
+        self.encoder = nn.ModuleList(layers)
+        self.decoder = decoder_layers(config, cross=True)
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.draw_weights(config)
 
-    def _join_layers(self, config: Config) -> None:
+    def _join(self, layers: Sequence[EncoderLayer], config: Config) -> None:
         """What the layers of the encoder have in common: tied kernels, their bound, how they save memory."""
-        layers = [layer for layer in self.encoder if isinstance(layer, EncoderLayer)]
         kernels = [layer.attention.kernel for layer in layers]
         tie(kernels)
         bounds = [one for one in (self.max_length, kernels[0].max_length) if one is not None]
@@ -106,11 +104,7 @@ class Transformer(Tied):
             if shape.tied in ("target", "none")
             else None
         )
-        self.own_output = (
-            nn.Parameter(torch.randn(size, shape.d_model) * shape.d_model**-0.5)
-            if shape.tied in ("embeddings", "none")
-            else None
-        )
+        self.own_output = own_output(config, size)
         self.output_bias = nn.Parameter(torch.zeros(size)) if shape.output_bias else None
 
     @property
@@ -142,7 +136,7 @@ class Transformer(Tied):
         memory = self.encode(inputs)
         mask = needed_mask(inputs)
         x = self.target_embedding(tgt_in)
-        for layer, seen in zip(self.decoder, memory_of(self.decoder, memory), strict=True):
+        for layer, seen in zip(self.decoder, remembered(self.decoder, memory), strict=True):
             x, _ = layer(x, seen, memory_mask=mask)
         hidden: Tensor = self.decoder_norm(x)
         return hidden
@@ -150,7 +144,7 @@ class Transformer(Tied):
     def start(self, inputs: Tokens) -> TransformerState:
         """Run the encoder once; its keys and values serve every step."""
         memory = self.encode(inputs)
-        return TransformerState(memory_of(self.decoder, memory), padding_mask(inputs.real), ())
+        return TransformerState(remembered(self.decoder, memory), padding_mask(inputs.real), ())
 
     def step(self, ids: Tensor, state: TransformerState) -> tuple[Tensor, TransformerState]:
         """Read the newest ids (B,) and give the logits (B, V) of what comes next."""

@@ -60,8 +60,8 @@ def describe(state: Standing, progress: float, loss: float | None, speed: float 
     return "  ".join(parts)
 
 
-class Silent:
-    """Says nothing; the interface of the others."""
+class Reporter:
+    """What work tells a person meanwhile; where a kind does not say how, nothing is told."""
 
     def said(self, text: str) -> None:
         """A message of its own."""
@@ -72,7 +72,7 @@ class Silent:
     def advanced(self, seconds: float, progress: float, text: str) -> None:
         """Some other work has come this far after so many seconds."""
 
-    def __enter__(self) -> "Silent":
+    def __enter__(self) -> "Reporter":
         return self
 
     def __exit__(
@@ -81,7 +81,11 @@ class Silent:
         return None
 
 
-class Plain(Silent):
+class Silent(Reporter):
+    """Says nothing."""
+
+
+class Plain(Reporter):
     """A line now and then, for files and pipes."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -102,7 +106,7 @@ class Plain(Silent):
             self.said(f"{progress:4.0%}  {text}")
 
 
-class Bar(Silent):
+class Bar(Reporter):
     """A bar that stays in its place, with messages above it."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -138,7 +142,7 @@ class Bar(Silent):
         self.bar.stop()
 
 
-def build_reporter(*, quiet: bool = False) -> Silent:
+def build_reporter(*, quiet: bool = False) -> Reporter:
     """The one that suits where stderr goes."""
     if quiet or sys.stderr is None:
         return Silent()

@@ -81,10 +81,13 @@ class Loading:
 
     def load(self, place: Place) -> Served:
         """The model in a folder, ready to translate."""
-        from regard.tasks.translation.load import load  # torch is loaded while the server already answers
+        # torch is loaded while the server already answers
+        from regard.tasks.translation.load import load_translator
 
         config = read_config(place.folder)
-        translator = load(place.folder, device=self.device, precision=self.precision, engine=self.engine)
+        translator = load_translator(
+            place.folder, device=self.device, precision=self.precision, engine=self.engine
+        )
         limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
         return Served(place, translator, max(1, min(each for each in limits if each) - 1))
 

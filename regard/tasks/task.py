@@ -78,7 +78,7 @@ class Task:
         """What a run works with, made of the examples; done once a run, and again when it goes on."""
         raise UsageError(f"task={self.name} does not say how it learns")
 
-    def memory(self, trainer: Any) -> str | None:
+    def memory(self, trainer: Any, config: Config) -> str | None:
         """In a line, how much memory a run will take, if that can be foreseen."""
         return None
 
@@ -93,7 +93,7 @@ class Task:
 
     def load(self, folder: Path, **options: Any) -> Any:
         """What is in a folder, ready to be used."""
-        from regard.models.folder import load as load_folder
+        from regard.models.folder import load_folder
 
         return load_folder(folder, **options)
 

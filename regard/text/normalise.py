@@ -16,6 +16,7 @@ MARKS = 32  # combining marks in a row that are left to NFC as they are
 _ENDS = " \t\r\ufeff"
 _BLANKS = re.compile(r"[ \t]+")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_LINE_BREAKS = str.maketrans("\n\r", "  ")
 
 
 def normalise(line: str) -> str:
@@ -33,6 +34,15 @@ def normalise(line: str) -> str:
         line = _SURROGATES.sub("\ufffd", line)
         line = unicodedata.normalize("NFC", in_order(line) if len(line) > LONG else line)
     return line.strip(_ENDS)
+
+
+def one_line(text: str) -> str:
+    r"""`text` with a space for each line break: a line in is a line out.
+
+    >>> one_line("to be,\nor not")
+    'to be, or not'
+    """
+    return text.translate(_LINE_BREAKS)
 
 
 def in_order(line: str) -> str:

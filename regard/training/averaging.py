@@ -15,8 +15,8 @@ from torch import Tensor
 SNAPSHOTS = 5
 
 
-class NoAverage:
-    """The weights themselves."""
+class Average:
+    """Base of all averages; as it stands, the weights themselves."""
 
     def __init__(self, weights: Sequence[Tensor]) -> None:
         self.weights = list(weights)
@@ -36,7 +36,7 @@ class NoAverage:
         """Take back what `tensors` gave."""
 
 
-class ExponentialAverage(NoAverage):
+class ExponentialAverage(Average):
     """average += (weights - average) / (1 + span * t) after step t."""
 
     def __init__(self, weights: Sequence[Tensor], span: float) -> None:
@@ -59,7 +59,7 @@ class ExponentialAverage(NoAverage):
             tensor.copy_(tensors[str(i)])
 
 
-class LastAverage(NoAverage):
+class LastAverage(Average):
     """The mean of the last few snapshots, taken evenly over the last `span` of the progress."""
 
     def __init__(self, weights: Sequence[Tensor], span: float) -> None:
@@ -101,14 +101,14 @@ class LastAverage(NoAverage):
         ]
 
 
-def build_average(kind: str, weights: Sequence[Tensor], span: float) -> NoAverage:
+def build_average(kind: str, weights: Sequence[Tensor], span: float) -> Average:
     """The average named by `train.average`."""
     if kind == "ema":
         return ExponentialAverage(weights, span)
     if kind == "last":
         return LastAverage(weights, span)
     assert kind == "none", kind
-    return NoAverage(weights)
+    return Average(weights)
 
 
 @contextmanager

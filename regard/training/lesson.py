@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from regard.config import Config
 from regard.models.card import Facts
 from regard.models.folder import Loaded
-from regard.process.progress import Silent
+from regard.process.progress import Reporter, Silent
 from regard.training.objective import Evaluator, Feed, Objective
 
 
@@ -41,7 +41,7 @@ class Job:
     config: Config
     examples: Any
     base: Loaded | None = None  # the model that is trained further
-    reporter: Silent = field(default_factory=Silent)
+    reporter: Reporter = field(default_factory=Silent)
 
 
 @dataclass(frozen=True)
@@ -70,5 +70,5 @@ class Learnable(Protocol):
         self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None
     ) -> Config: ...
     def lesson(self, job: Job) -> Lesson: ...
-    def memory(self, trainer: Any) -> str | None: ...
+    def memory(self, trainer: Any, config: Config) -> str | None: ...
     def card(self, facts: Facts, folder: str) -> str: ...

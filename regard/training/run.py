@@ -22,8 +22,7 @@ from regard.config import Config
 from regard.errors import UsageError
 from regard.models import build
 from regard.models.card import Facts, Measured
-from regard.models.folder import Loaded
-from regard.models.folder import load as load_folder
+from regard.models.folder import Loaded, load_folder
 from regard.models.folder import save as save_folder
 from regard.process.allocator import keep_freed_memory
 from regard.process.cpu import processor
@@ -223,7 +222,7 @@ def _finish(run: _Run, held: Run) -> Result:
 def _train(run: _Run, held: Run, state: State) -> None:
     """Say what is ahead, then do it in the way that is fastest here, or that the run began with."""
     job, trainer = run.job, run.trainer
-    if memory := run.task.memory(trainer):
+    if memory := run.task.memory(trainer, run.lesson.config):
         job.reporter.said(memory)
     kept, moved = recall(held.chosen)
     if moved:

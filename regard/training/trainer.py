@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.errors import UsageError
-from regard.process.progress import Silent
-from regard.training.averaging import Best, NoAverage, build_average
+from regard.process.progress import Reporter, Silent
+from regard.training.averaging import Average, Best, build_average
 from regard.training.budget import Budget
 from regard.training.checkpoint import Checkpoint
 from regard.training.objective import Evaluator, Feed, Group, Objective
@@ -46,7 +46,7 @@ class Trainer:
     evaluator: Evaluator | None
     folder: Path  # of the checkpoints
     device: torch.device
-    reporter: Silent = field(default_factory=Silent)
+    reporter: Reporter = field(default_factory=Silent)
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Trainer:
             name: build_optimizers(self.model, self.config, group.weights)
             for name, group in self.groups.items()
         }
-        self.average: NoAverage = build_average(self.config.average, self.weights, self.config.average_span)
+        self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         self.best = Best()
 
     @property

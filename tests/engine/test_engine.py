@@ -17,7 +17,7 @@ from regard.engine.engine import Engine
 from regard.engine.weights import lay_out
 from regard.errors import ModelError, UsageError
 from regard.models import build
-from regard.tasks.translation.translator import load as load_readable
+from regard.tasks.translation.translator import load_readable
 from regard.text.tokenizer import OUR_SPECIALS
 
 pytestmark = pytest.mark.skipif(path.available() is not None, reason="the native library is not built")

@@ -26,8 +26,8 @@ from regard.engine.engine import Engine
 from regard.engine.shortlist import BEST, FILE, FREQUENT, Shortlist, learn
 from regard.errors import DataError, ModelError, UsageError
 from regard.models import build
-from regard.tasks.translation.load import load
-from regard.tasks.translation.translator import load as load_readable
+from regard.tasks.translation.load import load_translator
+from regard.tasks.translation.translator import load_readable
 from regard.text.tokenizer import OUR_SPECIALS, Tokenizer
 
 VOCAB = 283
@@ -251,8 +251,8 @@ def listed(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> P
 @native
 def test_a_folder_translates_with_its_shortlist(listed: Path):
     lines = ["a b c", "", "h g", "d d d e"]
-    narrow = load(listed, shortlist=True)
-    assert narrow.translate(lines) == load(listed).translate(lines)
+    narrow = load_translator(listed, shortlist=True)
+    assert narrow.translate(lines) == load_translator(listed).translate(lines)
     short = Shortlist.load(listed, narrow.tokenizer)
     allowed = {*short.always.tolist(), *short.of([*narrow.tokenizer.encode("a b"), END]).tolist()}
     assert set(narrow.tokenizer.encode("A B")) <= allowed
@@ -287,7 +287,7 @@ def test_a_shortlist_that_does_not_fit_is_refused(listed: Path, change: Any, wor
     change(tensors, facts)
     safetensors.torch.save_file(tensors, path, facts)
     with pytest.raises(ModelError, match=words):
-        load(listed, shortlist=True)
+        load_translator(listed, shortlist=True)
 
 
 def test_the_command_line_says_what_is_wrong(model: Path, tmp_path: Path, regard: Any):
@@ -297,7 +297,7 @@ def test_the_command_line_says_what_is_wrong(model: Path, tmp_path: Path, regard
     assert "has no shortlist.safetensors; make one with regard shortlist" in complaint(done)
     (folder / FILE).write_bytes(b"\x80\x04K\x01.")
     with pytest.raises(ModelError, match="is no shortlist"):
-        load(folder, shortlist=True)
+        load_translator(folder, shortlist=True)
 
 
 @pytest.mark.parametrize(
@@ -328,9 +328,9 @@ def test_pairs_may_be_named(model: Path, letter_files: tuple[Path, Path], tmp_pa
 
 def test_without_the_library_it_is_left_aside_and_said(listed: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(path, "compiled", lambda: "it was not built")
-    assert "without the shortlist: no native engine" in str(load(listed, shortlist=True).note)
+    assert "without the shortlist: no native engine" in str(load_translator(listed, shortlist=True).note)
     with pytest.raises(UsageError, match="means nothing to --engine readable"):
-        load(listed, shortlist=True, engine="readable")
+        load_translator(listed, shortlist=True, engine="readable")
 
 
 def test_the_command_begins_with_the_same_numbers() -> None:

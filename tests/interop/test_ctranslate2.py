@@ -13,7 +13,7 @@ from command import Run, complaint
 from regard.decoding.sampling import Sampling
 from regard.errors import ModelError, UsageError
 from regard.interop import ctranslate2
-from regard.models.folder import Loaded, load
+from regard.models.folder import Loaded, load_folder
 from regard.tasks.translation.translator import Translator
 
 Make = Callable[..., Loaded]
@@ -83,7 +83,7 @@ def test_the_folder_opens_in_the_library_itself(make: Make, english: list[str], 
 def test_a_trained_model(model: Path, agree: Agree, tmp_path: Path, regard: Run) -> None:
     out = tmp_path / "out"
     assert regard("export", "-m", model, "--to", "ctranslate2", "-o", out).returncode == 0
-    loaded = load(model)
+    loaded = load_folder(model)
     ours, runner = Translator(loaded.model, loaded.tokenizer, loaded.config.decode), ctranslate2.load(out)
     lines = ["a b c", "q w e r t z", "", "hello there", "ü"]
     agree(*(list(each.stream(lines, beam=4, n_best=3)) for each in (ours, runner)))

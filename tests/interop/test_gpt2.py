@@ -12,7 +12,7 @@ from regard.decoding.greedy import greedy
 from regard.decoding.search import Rules
 from regard.errors import ModelError
 from regard.interop import gpt2, known
-from regard.models.folder import load, save
+from regard.models.folder import load_folder, save
 from regard.text.running import RunningText
 
 transformers = pytest.importorskip("transformers")
@@ -103,7 +103,7 @@ def test_saved_and_loaded_it_is_the_same(folder: Path, tmp_path: Path) -> None:
     loaded = known.read(folder)
     card = known.card(folder, loaded)
     save(tmp_path / "own", config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card=card)
-    again = load(tmp_path / "own")
+    again = load_folder(tmp_path / "own")
     assert again.config.task == "language"
     assert all(
         torch.equal(a, b) for a, b in zip(again.model.parameters(), loaded.model.parameters(), strict=True)

@@ -18,11 +18,10 @@ from regard.cli.main import run
 from regard.data.inputs import Tokens
 from regard.errors import ModelError
 from regard.interop import ctranslate2, huggingface, marian
-from regard.models.folder import Loaded
-from regard.models.folder import load as load_folder
+from regard.models.folder import Loaded, load_folder
 from regard.models.transformer import Transformer
-from regard.tasks.translation.load import load as load_engine
-from regard.tasks.translation.translator import Translator, load
+from regard.tasks.translation.load import load_translator as load_engine
+from regard.tasks.translation.translator import Translator, load_readable
 
 B, T = 3, 7
 
@@ -131,7 +130,7 @@ def test_a_model_that_transformers_trained(
     said = tokenizer.batch_decode(written, skip_special_tokens=True)
     assert sum(a == b for a, b in zip(said, wanted, strict=True)) >= 12  # it did learn
     assert verb("import", tmp_path, "-o", tmp_path / "ours") == 0
-    for translator in (load(tmp_path / "ours"), load_engine(tmp_path / "ours", precision="fp32")):
+    for translator in (load_readable(tmp_path / "ours"), load_engine(tmp_path / "ours", precision="fp32")):
         for each, row in zip(translator.stream(lines, beam=1), written.tolist(), strict=True):
             theirs_wrote = row[1 : row.index(0) if 0 in row else None]  # one that never stops is cut by both
             shared = len(theirs_wrote) if 0 in row else min(len(each.ids), len(theirs_wrote))
@@ -176,7 +175,7 @@ def test_imported_models_live_on(folder: Path, english: list[str], german: list[
     options = [*("--set", "train.max_steps=3"), *("--set", "train.batch_tokens=256")]
     assert verb("train", base / "x.en", base / "x.de", "-o", again, "--from", model, *options) == 0
     assert verb("export", "-m", again, "--to", "huggingface", "-o", back) == 0
-    wanted = load(again)
+    wanted = load_readable(again)
     theirs, tokenizer = MarianMTModel.from_pretrained(back).eval(), MarianTokenizer.from_pretrained(back)
     tokens = tokenizer(english[:B], return_tensors="pt", padding=True)
     assert [

@@ -41,7 +41,7 @@ def hold(outcomes: list[Outcome], grown: float) -> None:
 
 
 def load(place: Path) -> None:
-    loaded = folder.load(place)
+    loaded = folder.load_folder(place)
     loaded.tokenizer.encode_batch(["the cat sees"])
 
 
@@ -131,7 +131,7 @@ def test_settings_of_marian_folders(marian_base: Path, tmp_path: Path) -> None:
 
 def test_shortlists(base: Path, tmp_path: Path) -> None:
     def work(place: Path) -> None:
-        Shortlist.load(place, folder.load(place).tokenizer)
+        Shortlist.load(place, folder.load_folder(place).tokenizer)
 
     headers = [b'{"__metadata__": null}', b'{"__metadata__": {"tokenizer": [1]}}', b"[]", b"{", b"9" * 5000]
     cases = [

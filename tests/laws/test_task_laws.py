@@ -22,7 +22,7 @@ from regard.data.columns import Chunk, Kind, open_columns
 from regard.errors import DataError
 from regard.kinds import TASKS
 from regard.measure.score import Score
-from regard.models.folder import load as load_folder
+from regard.models.folder import load_folder
 from regard.tasks.task import Evaluation, Task
 from regard.training.feed import StoreFeed
 from regard.training.lesson import Job, Lesson

@@ -61,7 +61,7 @@ def saved(tmp_path: Path, config: Config, model: nn.Module, tokenizer: Tokenizer
 def refused(path: Path) -> str:
     """The one line that loading ends with."""
     with pytest.raises(ModelError) as caught:
-        folder.load(path)
+        folder.load_folder(path)
     message = str(caught.value)
     assert "\n" not in message
     assert len(message) < 400
@@ -83,7 +83,7 @@ def test_what_is_saved_is_loaded_bit_by_bit(
     saved: Path, config: Config, model: nn.Module, tokenizer: Tokenizer
 ) -> None:
     assert {path.name for path in saved.iterdir()} == FILES
-    loaded = folder.load(saved)
+    loaded = folder.load_folder(saved)
     assert loaded.config == config
     assert not loaded.model.training
     assert loaded.tokenizer.to_json() == tokenizer.to_json()
@@ -94,7 +94,7 @@ def test_what_is_saved_is_loaded_bit_by_bit(
 
 
 def test_saving_twice_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
-    loaded = folder.load(saved)
+    loaded = folder.load_folder(saved)
     again = tmp_path / "again"
     folder.save(
         again, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card="# Card ▁\n"
@@ -109,7 +109,7 @@ def test_odd_numbers_survive(tmp_path: Path, config: Config, tokenizer: Tokenize
     first = next(model.parameters())
     first.data.view(-1)[:5] = odd
     folder.save(tmp_path, config=config, model=model, tokenizer=tokenizer, card="")
-    again = next(folder.load(tmp_path).model.parameters())
+    again = next(folder.load_folder(tmp_path).model.parameters())
     assert torch.equal(first.data.view(torch.int32), again.data.view(torch.int32))
 
 
@@ -121,14 +121,14 @@ def test_tied_tensors_are_stored_once(tmp_path: Path, config: Config, tokenizer:
     stored = safetensors.torch.load_file(tmp_path / "model.safetensors")
     assert sum(tensor.numel() for tensor in stored.values()) == sum(p.numel() for p in model.parameters())
     assert len(stored) < len(model.state_dict())
-    again = folder.load(tmp_path).model.state_dict()
+    again = folder.load_folder(tmp_path).model.state_dict()
     assert len({tensor.data_ptr() for tensor in again.values()}) == len(stored)
 
 
 def test_loading_leaves_the_callers_randomness_alone(saved: Path) -> None:
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    folder.load(saved)
+    folder.load_folder(saved)
     assert torch.equal(before, torch.get_rng_state())
 
 
@@ -136,7 +136,7 @@ def test_generation_json_is_for_people_to_edit(saved: Path, config: Config) -> N
     path = saved / "generation.json"
     assert json.loads(path.read_text()) == dataclasses.asdict(config.decode)
     path.write_text('{"beam": 7, "length_penalty": 1}')
-    decode = folder.load(saved).config.decode
+    decode = folder.load_folder(saved).config.decode
     assert (decode.beam, decode.length_penalty) == (7, 1.0)
     assert decode.max_extra == config.decode.max_extra  # a setting left out is the model's own
 
@@ -185,7 +185,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(saved: Path) -> None:
 
 def test_a_folder_without_its_card_still_loads(saved: Path) -> None:
     (saved / "README.md").unlink()
-    folder.load(saved)
+    folder.load_folder(saved)
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_flipped_bit_is_found(saved: Path, name: str, data: st.DataObject) -> 
     path.write_bytes(broken)
     try:
         if name == "config.json" and same_json(broken, whole):
-            folder.load(saved)  # between the words of JSON a space may become a tab
+            folder.load_folder(saved)  # between the words of JSON a space may become a tab
         else:
             assert name in refused(saved)
     finally:

@@ -7,12 +7,12 @@ from regard.look import look
 from regard.serving import tracing
 from regard.serving.align import token_spans, words
 from regard.serving.tracing import trace, weights_of
-from regard.tasks.translation.translator import load
+from regard.tasks.translation.translator import load_readable
 
 
 @pytest.fixture(scope="module")
 def translator(model):
-    return load(model)
+    return load_readable(model)
 
 
 def test_it_is_what_the_search_saw(translator):

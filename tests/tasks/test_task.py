@@ -1,10 +1,14 @@
 """Which task a folder holds, and what is said to a verb that was given another's."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from command import ROOT, environment
+from writers import write_writer
 
 from regard.config import Config, merge, to_dict
 from regard.config.file import tree_checksum
@@ -56,3 +60,33 @@ def test_a_task_must_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"has no config\.json"):
         task_of(tmp_path)
+
+
+def test_using_a_model_imports_nothing_of_training(tmp_path: Path) -> None:
+    """Translated, looked at and scored; and a language model that writes on."""
+    translator = ROOT / "tests" / "old_folder" / "finished"
+    code = """if True:
+        import sys
+        from pathlib import Path
+        import regard
+        from regard.tasks.language.writer import Wish
+        from regard.tasks.task import task_of
+
+        translator, writer, text = map(Path, sys.argv[1:])
+        regard.load(translator).translate(["a b"])
+        regard.look(translator, "a b").to_html()
+        task_of(translator).evaluate(translator, [text])
+        list(regard.load(writer).generate(["the"], Wish(tokens=3)))
+        sys.exit("\\n".join(name for name in sys.modules if name.startswith("regard.training")) or 0)
+    """
+    text = tmp_path / "test.tsv"
+    text.write_text("a b\tA B\n")
+    arguments = [str(each) for each in (translator, write_writer(tmp_path / "writer"), text)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

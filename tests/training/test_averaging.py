@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.training.averaging import SNAPSHOTS, Best, NoAverage, build_average, holding
+from regard.training.averaging import SNAPSHOTS, Average, Best, build_average, holding
 
 STEPS = 23
 
@@ -13,7 +13,7 @@ def walk(seed: int = 3) -> list[list[Tensor]]:
     return [[torch.randn(s, generator=generator) for s in ((3, 5), (7,))] for _ in range(STEPS)]
 
 
-def follow(average: NoAverage, path: list[list[Tensor]], start: int = 0) -> None:
+def follow(average: Average, path: list[list[Tensor]], start: int = 0) -> None:
     for step, values in enumerate(path[start:], start + 1):
         for weight, value in zip(average.weights, values, strict=True):
             weight.copy_(value)

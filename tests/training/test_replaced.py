@@ -122,7 +122,7 @@ def test_what_is_saved_is_loaded_bit_for_bit(toy: Any, tmp_path: Path, kind: str
     config = toy.config(model__kind=kind)
     model = build(config).eval()
     folder.save(tmp_path, config=config, model=model, tokenizer=toy.tokenizer, card="")
-    loaded = folder.load(tmp_path)
+    loaded = folder.load_folder(tmp_path)
     before, after = model.state_dict(), loaded.model.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)

@@ -19,10 +19,10 @@ class Language(Task):
 
     def load(self, folder: Path, **options: Any) -> "Writer":
         """The model in a folder, ready to write."""
-        from regard.models.folder import load
+        from regard.models.folder import load_folder
         from regard.tasks.language.writer import Writer
 
-        loaded = load(folder, **options)
+        loaded = load_folder(folder, **options)
         return Writer(loaded.model.eval(), loaded.tokenizer)
 
 

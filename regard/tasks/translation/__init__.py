@@ -66,11 +66,11 @@ class Translation(Task):
 
         return lesson_for(job)
 
-    def memory(self, trainer: Any) -> str | None:
+    def memory(self, trainer: Any, config: Config) -> str | None:
         """From the shapes of the batches, for a Transformer."""
         from regard.tasks.translation.memory import memory_of
 
-        found = memory_of(trainer)
+        found = memory_of(trainer, config)
         return found.line() if found else None
 
     def card(self, facts: "Facts", folder: str) -> str:
@@ -81,9 +81,9 @@ class Translation(Task):
 
     def load(self, folder: Path, **options: Any) -> "Translator":
         """In the native engine, where that knows the model."""
-        from regard.tasks.translation.load import load
+        from regard.tasks.translation.load import load_translator
 
-        return load(folder, **options)
+        return load_translator(folder, **options)
 
     def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
         """BLEU, chrF and more of a test set: two aligned files or a TSV."""

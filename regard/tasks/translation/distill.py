@@ -25,10 +25,9 @@ from regard.data.corpus import Corpus
 from regard.data.store import Store, reopen_store
 from regard.errors import ModelError, StorageError, UsageError
 from regard.foreign import read_json
-from regard.models.folder import Loaded
-from regard.models.folder import load as load_folder
+from regard.models.folder import Loaded, load_folder
 from regard.process.lock import locked
-from regard.process.progress import Silent, build_reporter, duration
+from regard.process.progress import Reporter, build_reporter, duration
 from regard.process.stopping import Stopped, listen
 from regard.tasks.task import expect
 from regard.tasks.translation import TASK, prepare
@@ -93,7 +92,7 @@ class _Job:
     translator: Translator
     text: _Text
     longest: int  # tokens of a source line with its end; longer ones are left out
-    reporter: Silent
+    reporter: Reporter
 
 
 def distill(
@@ -117,7 +116,7 @@ def distill(
     file, quiet = options.get("config_file"), options.get("quiet", False)
     config = settle(TASK, preset, Path(file) if file else None, overrides)
     _refuse_other_models(folder, home, fresh=fresh)
-    given = prepare.corpus_of(valid) if valid is not None else None
+    given = prepare.as_corpus(valid) if valid is not None else None
     if given is not None:
         given.check_files()  # before hours of translating
     expect(home, "translation")
@@ -178,7 +177,7 @@ def _text_of(teacher: Path, sources: Files | None, tokenizer: Tokenizer) -> _Tex
     if isinstance(sources, str | Path) and not str(sources).removesuffix(".gz").endswith(".tsv"):
         sources = Corpus(sources=(Path(sources),), targets=(Path(sources),))
     if sources is not None:
-        corpus = prepare.corpus_of(sources)
+        corpus = prepare.as_corpus(sources)
         corpus.check_paths()
         # A text alone is read as its own translation, which nobody looks at.
         return _Text(corpus, tokenizer, corpus.sources != corpus.targets or bool(corpus.tables))
@@ -324,7 +323,7 @@ def _write_table(path: Path, pairs: Iterable[tuple[str, str]]) -> Path:
 
 
 def _vocabulary(
-    tokenizer: Tokenizer, overrides: Mapping[str, Any] | None, reporter: Silent
+    tokenizer: Tokenizer, overrides: Mapping[str, Any] | None, reporter: Reporter
 ) -> Tokenizer | None:
     """The teacher's, or None where the student learns its own."""
     if "text.vocab_size" in (overrides or {}):

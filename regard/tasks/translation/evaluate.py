@@ -17,7 +17,7 @@ from regard.measure.rouge import rouge as score_rouge
 from regard.measure.score import Score
 from regard.tasks.task import Evaluation
 from regard.tasks.translation.files import corpus_of
-from regard.tasks.translation.load import load
+from regard.tasks.translation.load import load_translator
 from regard.tasks.translation.translator import Translation, Translator
 from regard.text.normalise import normalise
 
@@ -91,7 +91,7 @@ def evaluation(
         require_rouge()
     corpus = corpus_of(files, parses)
     corpus.check_files()
-    translator = load(folder, **loading)
+    translator = load_translator(folder, **loading)
     if translator.note:
         print(translator.note, file=sys.stderr)
     if corpus.parses:

@@ -11,13 +11,12 @@ import torch
 from regard.engine.engine import PRECISIONS, Engine, refusal
 from regard.engine.shortlist import Shortlist
 from regard.errors import UsageError
-from regard.tasks.translation.translator import Translator
-from regard.tasks.translation.translator import load as load_readable
+from regard.tasks.translation.translator import Translator, load_readable
 
 ENGINES = ("auto", "native", "readable")
 
 
-def load(
+def load_translator(
     folder: str | PathLike[str],
     *,
     device: str | torch.device = "cpu",

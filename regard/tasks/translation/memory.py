@@ -11,19 +11,19 @@ Said by `run.py` before the rehearsal of `forecast.py`.
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.attention.attend import SHORT
+from regard.config import Config
 from regard.fused.library import available as fused
-from regard.layers.encoder import LONG, EncoderLayer
+from regard.layers.encoder import LONG
 from regard.layers.encoder import SLICE as PLACES
-from regard.models.transformer import Transformer
+from regard.layers.feed_forward import GATES
 from regard.process.inventory import total_memory
-from regard.tasks.translation.feed import PairFeed
 from regard.training.loss import SLICE as LOGITS
-from regard.training.trainer import Trainer
 
 Ints = npt.NDArray[np.int64]
 FLOAT = 4  # bytes; bf16 would take fewer
@@ -41,16 +41,15 @@ class Shape:
     recompute: str
 
     @classmethod
-    def of(cls, model: Transformer) -> "Shape":
-        first = model.encoder[0]
-        assert isinstance(first, EncoderLayer)
+    def of(cls, config: Config) -> "Shape":
+        shape = config.model
         return cls(
-            width=model.embedding.weight.shape[1],
-            inner=first.feed_forward.inner.out_features,
-            heads=first.attention.n_heads,
-            encoder=len(model.encoder),
-            decoder=len(model.decoder),
-            recompute=first.recompute,
+            width=shape.d_model,
+            inner=shape.d_ff * (1 + (shape.activation in GATES)),
+            heads=shape.n_heads,
+            encoder=shape.encoder_layers,
+            decoder=shape.decoder_layers,
+            recompute=config.train.recompute,
         )
 
 
@@ -80,17 +79,13 @@ class Memory:
         )
 
 
-def memory_of(trainer: Trainer) -> Memory | None:
-    """What the run will take; None for models whose layers this file does not know."""
-    if (
-        not isinstance(trainer.model, Transformer)
-        or not isinstance(trainer.feed, PairFeed)
-        or trainer.device.type != "cpu"
-    ):
+def memory_of(trainer: Any, config: Config) -> Memory | None:
+    """What the run of a `Trainer` on pairs takes; None for models whose layers this file does not know."""
+    if config.model.kind != "transformer" or trainer.device.type != "cpu":
         return None
     weights = sum(weight.numel() for weight in trainer.weights)
     slots = sum(
-        (1 if type(optimizer).__name__ == "Muon" else 2) * weight.numel()
+        (2 if "betas" in group else 1) * weight.numel()  # Adam holds two numbers a weight, Muon one
         for optimizer in trainer.optimizers
         for group in optimizer.param_groups
         for weight in group["params"]
@@ -98,7 +93,7 @@ def memory_of(trainer: Trainer) -> Memory | None:
     average = 0 if trainer.config.average == "none" else weights
     output = 2 * trainer.model.output_weight.numel()  # its gradient, and that of its loss
     rows, src, tgt = trainer.feed.shapes()
-    shape = Shape.of(trainer.model)
+    shape = Shape.of(config)
     costs = batch_numbers(shape, rows, src, tgt) * FLOAT
     largest = int(costs.argmax())
     batch = int(costs[largest]) + FLOAT * (output + 3 * LOGITS)

@@ -19,7 +19,7 @@ from regard.data.store import Store, open_store
 from regard.errors import ModelError, UsageError
 from regard.models import build
 from regard.models.folder import Loaded
-from regard.process.progress import Silent
+from regard.process.progress import Reporter
 from regard.tasks.translation.feed import PairFeed, hold_out
 from regard.tasks.translation.validation import Validation
 from regard.text.languages import languages_of
@@ -67,7 +67,7 @@ class Data:
     validation: Validation | None
 
 
-def corpus_of(sources: Files, targets: Files | None = None) -> Corpus:
+def as_corpus(sources: Files, targets: Files | None = None) -> Corpus:
     """One corpus from a path, several, or a ready one."""
     if isinstance(sources, Corpus):
         return sources
@@ -180,7 +180,7 @@ def data_for(
     pairs: Pairs,
     tokenizer: Tokenizer,
     config: Config,
-    reporter: Silent,
+    reporter: Reporter,
 ) -> Data:
     """The stores of the pairs; where none are given to validate on, some are held out."""
     corpus, valid = pairs.train, pairs.valid

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from regard.tasks.translation import TASK
-from regard.tasks.translation.prepare import Files, Pairs, corpus_of
+from regard.tasks.translation.prepare import Files, Pairs, as_corpus
 from regard.text.tokenizer import Tokenizer
 from regard.training.run import Asked, Result
 from regard.training.run import train as run
@@ -68,7 +68,7 @@ def train(
         given={} if given is None else {"tokenizer.json": given.to_json().encode()},
         origin=options.get("origin", ""),
     )
-    pairs = Pairs(corpus_of(sources, targets), corpus_of(valid) if valid is not None else None)
+    pairs = Pairs(as_corpus(sources, targets), as_corpus(valid) if valid is not None else None)
     return run(TASK, pairs, asked)
 
 

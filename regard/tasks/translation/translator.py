@@ -19,7 +19,6 @@ import torch
 from torch import nn
 
 from regard.attention.record import running_tape
-from regard.attention.structural import Structural
 from regard.attention.switch import any_off
 from regard.config import DecodeConfig
 from regard.data.corpus import open_parses
@@ -31,11 +30,11 @@ from regard.decoding.greedy import greedy
 from regard.decoding.sampling import Sampling, sample
 from regard.decoding.search import Hypothesis, Rules
 from regard.errors import DataError, UsageError
-from regard.models import folder as folders
+from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
 from regard.tasks.task import expect
-from regard.text.normalise import normalise
+from regard.text.normalise import normalise, one_line
 from regard.text.tokenizer import Tokenizer
 
 WINDOW = 20  # batches read ahead
@@ -43,7 +42,6 @@ WINDOW_CHARACTERS = 2**22  # after so many no more lines are read ahead
 ROW = 128  # source tokens; a batch of longer lines holds fewer of them, so that memory is bounded
 
 # A line in is a line out, whatever bytes the model writes.
-_LINE_BREAKS = str.maketrans("\n\r", "  ")
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Manner:
     """How one call wants its lines translated."""
 
     decode: DecodeConfig
@@ -102,7 +100,7 @@ class Translator:
     def parsed(self, *parses: str | PathLike[str]) -> "Translator":
         """The same, for text whose dependency trees are in these CoNLL-U files: see docs/data.md."""
         modules = self.model.modules() if isinstance(self.model, nn.Module) else ()
-        if not any(isinstance(module, Structural) for module in modules):
+        if not any(getattr(module, "reads_trees", False) for module in modules):
             raise UsageError(f"this model reads no dependency trees; translate without {parses[0]}")
         other = copy.copy(self)
         other.parses = tuple(map(Path, parses))
@@ -169,18 +167,18 @@ class Translator:
             beam=self.decode.beam if beam is None else beam,
             length_penalty=self.decode.length_penalty if length_penalty is None else length_penalty,
         )
-        return self._stream(lines, Wish(decode, n_best, batch_size, window, sampling))
+        return self._stream(lines, Manner(decode, n_best, batch_size, window, sampling))
 
-    def _stream(self, lines: Iterable[str], wish: Wish) -> Iterator[Translation]:
+    def _stream(self, lines: Iterable[str], manner: Manner) -> Iterator[Translation]:
         read = 0
         with closing(open_parses(self.parses)) if self.parses else nullcontext() as parses:
-            for texts, fault in _windows(lines, wish.window or WINDOW * wish.batch_size):
-                limit = min(wish.decode.max_source, self.model.max_length or wish.decode.max_source)
+            for texts, fault in _windows(lines, manner.window or WINDOW * manner.batch_size):
+                limit = min(manner.decode.max_source, self.model.max_length or manner.decode.max_source)
                 texts, fault = _readable(texts, fault, limit, read)
                 sources = self.tokenizer.encode_batch(texts)
                 heads = self._heads(parses, texts, sources, read) if parses else None
                 fitting = _fitting(sources, limit)
-                yield from self._translate_window(sources[:fitting], wish, heads)
+                yield from self._translate_window(sources[:fitting], manner, heads)
                 if fitting < len(sources):
                     raise DataError(
                         f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, "
@@ -203,37 +201,37 @@ class Translator:
         return found
 
     def _translate_window(
-        self, sources: Sequence[list[int]], wish: Wish, heads: list[list[int]] | None = None
+        self, sources: Sequence[list[int]], manner: Manner, heads: list[list[int]] | None = None
     ) -> list[Translation]:
         """Every source of a window in its place; an empty one never meets the model."""
-        results = [_empty(wish.n_best)] * len(sources)
-        if self._engine_for(wish) is not None:
+        results = [_empty(manner.n_best)] * len(sources)
+        if self._engine_for(manner) is not None:
             batches = iter([[i for i, ids in enumerate(sources) if ids]])  # the engine makes its own
         else:
-            batches = _batches(sources, wish.batch_size)
+            batches = _batches(sources, manner.batch_size)
         with _evaluating(self.model), torch.inference_mode(), watched():
             for numbers in batches:
                 own = None if heads is None else [heads[i] for i in numbers]
-                found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], wish, own)
+                found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], manner, own)
                 for i, hypotheses in zip(numbers, found, strict=True):
-                    results[i] = self._translation(hypotheses, wish.n_best)
+                    results[i] = self._translation(hypotheses, manner.n_best)
         return results
 
-    def _engine_for(self, wish: Wish) -> Searcher | None:
+    def _engine_for(self, manner: Manner) -> Searcher | None:
         """The engine, if it can do what is asked here: it neither draws nor shows its attention."""
-        plain = wish.sampling is None and running_tape() is None and not any_off()
+        plain = manner.sampling is None and running_tape() is None and not any_off()
         return self.engine if plain else None
 
     def _search(
-        self, sources: list[list[int]], wish: Wish, heads: list[list[int]] | None = None
+        self, sources: list[list[int]], manner: Manner, heads: list[list[int]] | None = None
     ) -> list[list[Hypothesis]]:
         """The outputs of one batch of sources, each closed by the end token."""
         if not sources:
             return []
-        engine = self._engine_for(wish)
+        engine = self._engine_for(manner)
         device = torch.device("cpu") if engine is not None else _device(self.model)
         rules = Rules.of(
-            wish.decode,
+            manner.decode,
             map(len, sources),
             max_length=self.model.max_length,
             vocab_size=self.tokenizer.target_vocab_size,
@@ -242,31 +240,29 @@ class Translator:
         )
         if engine is not None:
             return engine.search(
-                sources, rules, beam=wish.decode.beam, n_best=wish.n_best, batch_size=wish.batch_size
+                sources, rules, beam=manner.decode.beam, n_best=manner.n_best, batch_size=manner.batch_size
             )
         inputs = pad_sources(sources, heads=heads).to(device)
-        if wish.sampling is not None:
-            return sample(self.model, inputs, rules, sampling=wish.sampling, draws=wish.n_best)
-        if wish.decode.beam == 1:
+        if manner.sampling is not None:
+            return sample(self.model, inputs, rules, sampling=manner.sampling, draws=manner.n_best)
+        if manner.decode.beam == 1:
             return [[each] for each in greedy(self.model, inputs, rules)]
-        return beam_search(self.model, inputs, rules, beam=wish.decode.beam, n_best=wish.n_best)
+        return beam_search(self.model, inputs, rules, beam=manner.decode.beam, n_best=manner.n_best)
 
     def _translation(self, hypotheses: Sequence[Hypothesis], n_best: int) -> Translation:
         """Ids as text; the first is the answer."""
         texts = self.tokenizer.decode_batch(each.ids for each in hypotheses)
         found = tuple(
-            Translation(
-                text.translate(_LINE_BREAKS), each.score, each.truncated, each.length, ids=tuple(each.ids)
-            )
+            Translation(one_line(text), each.score, each.truncated, each.length, ids=tuple(each.ids))
             for text, each in zip(texts, hypotheses, strict=True)
         )
         return dataclasses.replace(found[0], n_best=found) if n_best > 1 else found[0]
 
 
-def load(folder: str | PathLike[str], *, device: str | torch.device = "cpu") -> Translator:
-    """The translator in a model folder."""
+def load_readable(folder: str | PathLike[str], *, device: str | torch.device = "cpu") -> Translator:
+    """The translator in a model folder, without the engine; `load.py` has the one with it."""
     expect(Path(folder), "translation")
-    loaded = folders.load(Path(folder), device=device)
+    loaded = load_folder(Path(folder), device=device)
     return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
 
 

@@ -12,7 +12,7 @@ from regard.errors import UsageError
 from regard.process.stopping import Stopped
 from regard.tasks.translation import distill as module
 from regard.tasks.translation.distill import distill, whole_lines
-from regard.tasks.translation.load import load
+from regard.tasks.translation.load import load_translator
 from regard.tasks.translation.translator import Translator
 
 STEPS = {
@@ -52,10 +52,10 @@ def test_the_students_data_are_the_teachers_words(model: Path, text: Path, tmp_p
     assert result.steps == 3
     sources = text.read_text().splitlines()
     rows = (tmp_path / "student" / "distilled" / "pairs.tsv").read_text().splitlines()
-    wanted = load(model).translate([line if len(line) < 100 else "" for line in sources], beam=1)
+    wanted = load_translator(model).translate([line if len(line) < 100 else "" for line in sources], beam=1)
     assert rows == [f"{a}\t{b}" if b else "" for a, b in zip(sources, wanted, strict=True)]
-    student = load(tmp_path / "student")
-    assert student.tokenizer.to_json() == load(model).tokenizer.to_json()
+    student = load_translator(tmp_path / "student")
+    assert student.tokenizer.to_json() == load_translator(model).tokenizer.to_json()
     assert len(student.model.decoder) == 1
     card = (tmp_path / "student" / "README.md").read_text()
     assert f"distilled: the target side was written by the teacher {model.name} with beam 1" in card
@@ -124,7 +124,7 @@ def test_the_store_of_the_teacher_is_the_default_and_originals_may_be_learned_to
 
 def test_the_student_may_have_a_vocabulary_of_its_own(model: Path, text: Path, tmp_path: Path):
     study(model, tmp_path / "student", alone(text), overrides={"text.vocab_size": 263})
-    assert load(tmp_path / "student").tokenizer.vocab_size == 263
+    assert load_translator(tmp_path / "student").tokenizer.vocab_size == 263
 
 
 def test_another_search_text_or_teacher_is_refused(model: Path, text: Path, tmp_path: Path):

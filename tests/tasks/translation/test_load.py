@@ -13,7 +13,7 @@ from regard.engine import path
 from regard.engine.engine import Engine, refusal
 from regard.errors import UsageError
 from regard.models import build
-from regard.tasks.translation.load import equip, load
+from regard.tasks.translation.load import equip, load_translator
 from regard.tasks.translation.translator import Translator
 
 LINES = ["a b c", "", "d e"]
@@ -26,23 +26,23 @@ def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_library")
 def test_without_the_library_the_readable_decoder_translates_and_it_is_said(model: Path):
-    translator = load(model)
+    translator = load_translator(model)
     assert translator.engine is None
     assert "no native engine, it was not built" in str(translator.note)
-    assert translator.translate(LINES) == load(model, engine="readable").translate(LINES)
+    assert translator.translate(LINES) == load_translator(model, engine="readable").translate(LINES)
     for wish in ({"engine": "native"}, {"precision": "int8"}, {"precision": "bf16"}):
         with pytest.raises(
             UsageError, match="needs the native engine, which cannot be used: it was not built"
         ):
-            load(model, **wish)
+            load_translator(model, **wish)
 
 
 @pytest.mark.skipif(path.available() is not None, reason="the native library is not built")
 def test_the_engine_is_taken_where_it_can(model: Path, monkeypatch: pytest.MonkeyPatch):
-    translator = load(model)
+    translator = load_translator(model)
     assert isinstance(translator.engine, Engine)
     assert translator.note is None
-    assert translator.translate(LINES) == load(model, engine="readable").translate(LINES)
+    assert translator.translate(LINES) == load_translator(model, engine="readable").translate(LINES)
     asked: list[int] = []
     monkeypatch.setattr(translator.engine, "search", lambda *_, **__: asked.append(1))
     translator.translate(["a b"], sampling=Sampling())
@@ -56,9 +56,9 @@ def test_the_engine_is_taken_where_it_can(model: Path, monkeypatch: pytest.Monke
 
 def test_unknown_wishes_are_refused(model: Path):
     with pytest.raises(UsageError, match=r"precision \(int4\) must be one of auto, int8, bf16, fp32"):
-        load(model, precision="int4")
+        load_translator(model, precision="int4")
     with pytest.raises(UsageError, match=r"engine \(warp\) must be one of"):
-        load(model, engine="warp")
+        load_translator(model, engine="warp")
 
 
 @pytest.mark.skipif(path.available() is not None, reason="the native library is not built")
@@ -74,13 +74,13 @@ def test_what_the_engine_does_not_know_is_named(model: Path, overrides: dict[str
     small = {"model.d_model": 16, "model.d_ff": 16, "model.vocab_size": 300}
     other = build(merge(Config(), {**small, **overrides})).eval()
     assert reason in str(refusal(other))
-    translator = Translator(other, load(model).tokenizer)
+    translator = Translator(other, load_translator(model).tokenizer)
     equip(translator)
     assert translator.engine is None
     assert reason in str(translator.note)
 
 
 def test_threads_are_those_of_torch(model: Path):
-    translator = load(model)
+    translator = load_translator(model)
     if isinstance(translator.engine, Engine):
         assert translator.engine.threads == torch.get_num_threads()

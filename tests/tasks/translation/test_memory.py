@@ -34,9 +34,10 @@ def held(model: torch.nn.Module, rows: int, src: int, tgt: int) -> int:
 @pytest.mark.parametrize(("rows", "src", "tgt"), [(16, 60, 50), (3, 500, 40), (1, 3000, 20)])
 def test_what_a_batch_holds_is_foreseen(rows: int, src: int, tgt: int) -> None:
     shape = {"model.vocab_size": 50, "model.d_model": 64, "model.d_ff": 256, "model.dropout": 0.1}
-    model = build(merge(Config(), shape))
+    config = merge(Config(), shape)
+    model = build(config)
     sizes = (np.array([size]) for size in (rows, src, tgt))
-    foreseen = int(batch_numbers(Shape.of(model), *sizes)[0]) * FLOAT  # type: ignore[arg-type]
+    foreseen = int(batch_numbers(Shape.of(config), *sizes)[0]) * FLOAT
     assert held(model, rows, src, tgt) == pytest.approx(foreseen, rel=0.25)
 
 
@@ -50,7 +51,7 @@ def test_layers_that_are_computed_again_hold_less() -> None:
 
 def test_the_largest_batch_decides(toy: Any, tmp_path: Any) -> None:
     trainer = toy.trainer(tmp_path)
-    found = memory_of(trainer)
+    found = memory_of(trainer, toy.config())
     assert found is not None
     rows, src, _ = trainer.feed.shapes()
     assert found.tokens in (rows * src).tolist()

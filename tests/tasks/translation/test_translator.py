@@ -15,7 +15,7 @@ from regard.decoding.sampling import Sampling
 from regard.errors import DataError, UsageError
 from regard.models import build, folder
 from regard.models.table import TableModel
-from regard.tasks.translation.translator import Translation, Translator, load
+from regard.tasks.translation.translator import Translation, Translator, load_readable
 from regard.text.normalise import normalise
 from regard.text.tokenizer import Tokenizer
 
@@ -235,5 +235,5 @@ def test_a_folder_becomes_a_translator(tmp_path: Path, tokenizer: Tokenizer) -> 
     model = build(config).eval()
     folder.save(tmp_path, config=config, model=model, tokenizer=tokenizer, card="")
     before = Translator(model, tokenizer, config.decode).hypotheses(LINES, n_best=3)
-    assert load(tmp_path).hypotheses(LINES, n_best=3) == before
+    assert load_readable(tmp_path).hypotheses(LINES, n_best=3) == before
     assert regard.load(str(tmp_path)).translate(["a cat"]) == [before[0][0].text]
