@@ -1,4 +1,4 @@
-"""`regard serve`: models of one's own behind LibreTranslate's API, and a page.
+"""`regard serve`: models of one's own behind LibreTranslate's API and OpenAI's, and a page.
 
 The work is regard/serving's, which is imported when the verb runs.
 """
@@ -22,7 +22,10 @@ class Options:
     models: Annotated[
         list[str],
         typer.Option(
-            "-m", "--model", metavar="DIR", help="A model folder, or en-de=DIR to say its languages; several."
+            "-m",
+            "--model",
+            metavar="DIR",
+            help="A model folder, or NAME=DIR; a translator is named by its languages, en-de=DIR; several.",
         ),
     ]
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is every one.")] = "127.0.0.1"
@@ -60,7 +63,7 @@ class Options:
 
 @takes(Options)
 def serve(options: Options) -> None:
-    """Serve translations over HTTP, as LibreTranslate does."""
+    """Serve models over HTTP, as LibreTranslate and OpenAI do."""
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
@@ -69,8 +72,8 @@ def serve(options: Options) -> None:
         raise UsageError(f"{error.name} is not installed; pip install 'regard[serve]'") from error
     from regard.serving import server
     from regard.serving.app import build_app
+    from regard.serving.family import Loading, parse_place
     from regard.serving.limits import Limits
-    from regard.serving.served import UNKNOWN, Directory, Loading, parse_place
     from regard.serving.service import Service
 
     places = [parse_place(argument) for argument in options.models]
@@ -81,12 +84,11 @@ def serve(options: Options) -> None:
         seconds=options.max_seconds,
     )
     loading = Loading(options.device, options.precision, options.engine)
-    service = Service(Directory(places), limits, tuple(options.api_keys or ()), loading)
+    service = Service(places, limits, tuple(options.api_keys or ()), loading)
     listening = server.bind(options.host, options.port)
-    for place in places:
-        note(f"{place.source} to {place.target}: {place.folder}")
-        if place.pair == UNKNOWN:
-            note("  it does not know its languages; say them as en-de=DIR")
+    for family in service.served:
+        for place in family.places.values():
+            note(family.line(place))
     if not options.api_keys and options.host not in LOCAL:
         note(f"warning: anybody who reaches {options.host} can use this server: no --api-key is set")
     host, port = listening.getsockname()[:2]

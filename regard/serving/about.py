@@ -5,12 +5,13 @@ Answers `GET /model`; the page draws the curve. What it reads is bounded.
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from regard.config.file import read_tree
 from regard.errors import RegardError
-from regard.serving.served import Place
+from regard.serving.family import Place
 
 CURVE_POINTS = 500
 CURVE_CHARACTERS = 10_000_000  # that are read
@@ -18,16 +19,16 @@ LINE_CHARACTERS = 10_000
 CARD_CHARACTERS = 100_000
 
 
-def description(place: Place) -> dict[str, Any]:
-    """What `/model` tells: languages, config, card, and the training curve."""
+def description(place: Place, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What `/model` tells: what the task has to say (`more`), config, card, and the training curve."""
     try:
         config, _ = read_tree(place.folder)
     except RegardError:  # the folder was changed since it was loaded
         config = {}
     return {
         "name": place.folder.resolve().name,
-        "source": place.source,
-        "target": place.target,
+        "model": place.name,
+        **(more or {}),
         "card": _card(place.folder / "README.md"),
         "config": config,
         "metrics": _curve(place.folder / "metrics.jsonl"),

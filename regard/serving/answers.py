@@ -1,4 +1,4 @@
-"""Answers as they are sent: JSON, and refusals in LibreTranslate's words.
+"""Answers as they are sent: JSON, and refusals in LibreTranslate's words or in OpenAI's.
 
 Used by `app.py` and, where a request does not even get there, by `guard.py`.
 """
@@ -11,6 +11,10 @@ from starlette.responses import Response
 from regard.serving.limits import Refusal
 
 _LONG = frozenset(("maps", "heads", "weights", "words"))  # names of lists that may be long
+
+
+_NO_KEY, _UNKNOWN, _FAULT = 403, 401, 500  # OpenAI says 401 where LibreTranslate says 403
+_KINDS = {403: "authentication_error", 429: "rate_limit_error"}
 
 
 def answer(tree: Any, status: int = 200, **headers: str) -> Response:
@@ -54,7 +58,17 @@ def _dumped(tree: Any) -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def refuse(refusal: Refusal) -> Response:
-    """A refusal as LibreTranslate words it."""
+def refuse(refusal: Refusal, path: str = "") -> Response:
+    """A refusal as LibreTranslate words it; under /v1, as OpenAI does."""
     headers = {} if refusal.retry_after is None else {"retry_after": str(refusal.retry_after)}
+    if path.startswith("/v1/"):
+        status = _UNKNOWN if refusal.status == _NO_KEY else refusal.status
+        return answer(openai_error(refusal), status, **headers)
     return answer({"error": refusal.message}, refusal.status, **headers)
+
+
+def openai_error(refusal: Refusal) -> dict[str, Any]:
+    """A refusal in OpenAI's words."""
+    kind = _KINDS.get(refusal.status, "invalid_request_error" if refusal.status < _FAULT else "server_error")
+    code = refusal.code or ("invalid_api_key" if refusal.status == _NO_KEY else None)
+    return {"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}}

@@ -1,30 +1,28 @@
-"""The routes: LibreTranslate's, ours beside them, and the page at `/`.
+"""The application: the routes of every task, those that all share, and the page at `/`.
 
-Each reads its fields, checks them and the key, and asks `service.py`. Descriptions at `/spec` come from the
-models of `schema.py`. `guard.py` stands around all of it.
+What a task answers is its family's affair (`family.py`); here are health, models, metrics, and the heads of
+whichever model is asked for. `guard.py` stands around all of it.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 
 from regard import __version__
-from regard.errors import RegardError
 from regard.serving import schema
 from regard.serving.about import description
 from regard.serving.answers import answer, in_json, ready, refuse
-from regard.serving.asked import Asked
-from regard.serving.batcher import Batcher, Job
-from regard.serving.body import Bodies
+from regard.serving.door import read, read_fields
+from regard.serving.family import Family, Place, Route
 from regard.serving.guard import Guard
 from regard.serving.limits import Refusal
 from regard.serving.service import READY, Service
@@ -32,13 +30,11 @@ from regard.serving.service import READY, Service
 PAGE = Path(__file__).parent / "page"
 LOOK = Path(__file__).parent.parent / "look" / "page"  # modules that the page shares with `regard look`
 logger = logging.getLogger("regard.serving")
-GONE = 499  # nobody is there to read it; nginx's number
 _ERRORS = {400: "wrong", 403: "no key", 408: "too slow", 413: "too large", 429: "busy", 503: "not ready"}
+_JSON = {"content": {"application/json": {}}}
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.Failure, "description": why} for status, why in _ERRORS.items()
 }
-
-Given = TypeVar("Given", bound=schema.Given)
 
 
 def _takes(model: type[schema.Given]) -> dict[str, Any]:
@@ -48,141 +44,86 @@ def _takes(model: type[schema.Given]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, shape)}}
 
 
-class Routes:
-    """What each address does."""
+class Shared:
+    """What is asked of any server, whatever it serves."""
 
     def __init__(self, service: Service) -> None:
-        self.service, self.bodies = service, Bodies(service.limits, service.desk)
+        self.service = service
 
-    async def read(self, request: Request, model: type[Given]) -> Given:
-        """The checked fields of a request whose key is right."""
-        header = request.headers.get("authorization", "").removeprefix("Bearer ")
-
-        def checked(fields: dict[str, Any]) -> Given:
-            given = (fields.get("api_key"), fields.get("apiKey"), header)
-            self.service.check_key(str(key) for key in given if key)
-            return model.of(fields)
-
-        return await self.bodies.fields(request, checked)
-
-    async def translate(self, request: Request) -> Response:
-        """Translate a text, or a list of texts."""
-        ask = await self.read(request, schema.Translate)
-        if ask.stream:
-            return await self._stream(request, ask)
-        asked = await self._begin(request, ask)
-        results = await self._unless_gone(request, asked.job, asked.batcher)
-        asked.place.computed()
-        return ready(await self.service.told(asked, results, in_json))
-
-    async def stream(self, request: Request) -> Response:
-        """Translate; the answer comes as server-sent events, a sentence each."""
-        return await self._stream(request, await self.read(request, schema.Translate))
-
-    async def _begin(self, request: Request, ask: schema.Translate) -> Asked:
-        asked = await self.service.begin(ask)
-        request.scope["places"].append(asked.place)
-        return asked
-
-    async def _stream(self, request: Request, ask: schema.Translate) -> Response:
-        events = self._events(await self._begin(request, ask))
-        return StreamingResponse(events, media_type="text/event-stream")
-
-    async def _events(self, asked: Asked) -> AsyncIterator[bytes]:
-        """A `data:` for each piece, then `done` with what `/translate` would have said."""
-        try:
-            async for delta in self.service.deltas(asked):
-                yield _event("", delta)
-            asked.place.computed()
-            yield await self.service.told(asked, asked.job.results, lambda tree: _event("done", tree))
-        except Refusal as refusal:
-            yield _event("error", {"error": refusal.message})
-        except Exception as error:
-            yield _event("error", {"error": f"it could not be translated ({type(error).__name__})"})
-        finally:
-            asked.batcher.cancel(asked.job)  # the client went away
-
-    async def detect(self, request: Request) -> Response:
-        """The language of a text, as far as scripts and vocabularies tell."""
-        return answer(await self.service.detect(await self.read(request, schema.Detect)))
+    def routes(self) -> Sequence[Route]:
+        """The addresses."""
+        return (
+            Route("/attention", self.attention, schema.Attention, _JSON, queued=True),
+            Route("/v1/models", self.models, gives={"model": schema.Models}),
+            Route("/v1/models/{name:path}", self.one_model, gives={"model": schema.Model}),
+            Route("/model", self.model),
+            Route("/metrics", self.metrics, gives={"content": {"text/plain": {}}}),
+            Route("/health", self.health, gives={"model": schema.Health}),
+        )
 
     async def attention(self, request: Request) -> Response:
-        """What every head looked at while a sentence was translated; heads can be switched off."""
-        job, place = await self.service.glance(await self.read(request, schema.Attention))
-        request.scope["places"].append(place)
-        try:
-            (body,) = await self._unless_gone(request, job, self.service.slow)
-        except RegardError as error:  # nothing to look at, or too much
-            raise Refusal(400, str(error)) from error
-        return ready(body)
+        """What every head looked at; heads can be switched off. The fields are the task's own."""
+        fields = await read_fields(self.service, request, dict)
+        return await self._asked(fields).look(request, fields)
 
-    async def languages(self) -> Response:
-        """What can be translated to what."""
-        return answer(self.service.directory.languages())
+    def _asked(self, fields: dict[str, Any]) -> Family:
+        """The family of the model that is named, or of the field that is given; else the first."""
+        served = self.service.served
+        named = [each for each in served if each.look_field and fields.get("model") in each.places]
+        told = [each for each in served if each.look_field and each.look_field in fields]
+        return (named or told or served)[0]
 
-    async def health(self) -> Response:
-        """Whether the server is loading, ready or draining."""
-        return answer({"status": self.service.state}, 200 if self.service.state == READY else 503)
+    async def models(self, request: Request) -> Response:
+        """Every model that is served, as OpenAI lists them."""
+        await read(self.service, request, schema.Given)
+        return answer({"object": "list", "data": [self._entry(*each) for each in self._places()]})
 
-    async def settings(self) -> Response:
-        """What LibreTranslate's own page asks."""
-        languages = self.service.directory.languages()
-        source, target = next(iter(self.service.directory.places))
-        names = {each["code"]: each["name"] for each in languages}
-        return answer(
-            {
-                "apiKeys": bool(self.service.keys),
-                "charLimit": self.service.limits.characters,
-                "frontendTimeout": 500,
-                "keyRequired": bool(self.service.keys),
-                "language": {
-                    "source": {"code": source, "name": names[source]},
-                    "target": {"code": target, "name": names[target]},
-                },
-                "suggestions": False,
-                "supportedFilesFormat": [],
-            }
+    async def one_model(self, request: Request) -> Response:
+        """One of them."""
+        await read(self.service, request, schema.Given)
+        name = request.path_params["name"]
+        for family, place in self._places():
+            if place.name == name:
+                return answer(self._entry(family, place))
+        there = ", ".join(place.name for _, place in self._places())
+        raise Refusal(
+            404, f"there is no model {name[:100]!a}; there are {there}", param="model", code="model_not_found"
         )
+
+    def _places(self) -> list[tuple[Family, Place]]:
+        return [(family, place) for family in self.service.served for place in family.places.values()]
+
+    def _entry(self, family: Family, place: Place) -> dict[str, Any]:
+        try:
+            created = int((place.folder / "config.json").stat().st_mtime)
+        except OSError:  # the folder went away since it was loaded
+            created = 0
+        known = {"id": place.name, "object": "model", "created": created, "owned_by": "regard"}
+        return known | {"task": family.task.name} | family.describe(place)
 
     async def model(self, request: Request) -> Response:
-        """The card, the settings and the training curve of the models, or of one pair."""
-        await self.read(request, schema.Given)
-        wanted = request.query_params
-        places = self.service.directory.places
-        if "source" in wanted and "target" in wanted:
-            places = {
-                pair: places[pair]
-                for pair in [self.service.directory.find(wanted["source"], wanted["target"])]
-            }
-        found = await self.service.desk.do(
-            lambda: in_json([description(place) for place in places.values()]), long=True
-        )
-        return ready(found)
+        """The card, the settings and the training curve of the models; or of one, by name or languages."""
+        await read(self.service, request, schema.Given)
+        query = request.query_params
+        found = [(each, place) for each in self.service.served for place in each.wanted(query)]
+        if not found:
+            raise Refusal(400, "Invalid request: there is no such model; /v1/models lists those there are")
+
+        def told() -> bytes:
+            return in_json(
+                [description(place, {"task": each.task.name} | each.describe(place)) for each, place in found]
+            )
+
+        return ready(await self.service.desk.do(told, long=True))
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
-        await self.read(request, schema.Given)
+        await read(self.service, request, schema.Given)
         return Response(self.service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def _unless_gone(self, request: Request, job: Job, batcher: Batcher) -> list[Any]:
-        """The results of a job; if the client goes away, what has not begun is dropped."""
-        watching = asyncio.ensure_future(_watch(request, job))
-        try:
-            return await job.all()
-        finally:
-            batcher.cancel(job)
-            watching.cancel()
-
-
-async def _watch(request: Request, job: Job) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    job.give_up(Refusal(GONE, "the client went away"))
-
-
-def _event(name: str, tree: Any) -> bytes:
-    head = f"event: {name}\n" if name else ""
-    return b"%bdata: %b\n\n" % (head.encode(), in_json(tree))
+    async def health(self, request: Request) -> Response:
+        """Whether the server is loading, ready or draining."""
+        return answer({"status": self.service.state}, 200 if self.service.state == READY else 503)
 
 
 class Direct:
@@ -200,10 +141,10 @@ class Direct:
         try:
             response = await route(Request(scope, receive))
         except Refusal as refusal:
-            response = refuse(refusal)
+            response = refuse(refusal, scope["path"])
         except Exception:
             logger.exception("%s failed", scope["path"])
-            response = _faulty()
+            response = _faulty(scope["path"])
         await response(scope, receive, send)
 
 
@@ -220,60 +161,70 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
     app = FastAPI(
         title="Regard",
         version=__version__,
-        description="LibreTranslate's API, answered by models of one's own.",
+        description="LibreTranslate's API and OpenAI's, answered by models of one's own.",
         openapi_url="/spec",
         docs_url=None,  # they would load scripts of others
         redoc_url=None,
         lifespan=lifespan,
     )
-    routes = Routes(service)
-    _add_routes(app, routes)
+    routes = _routes(service)
+    for route in routes:
+        _add_route(app, route)
     app.mount("/look", StaticFiles(directory=LOOK), name="look")
     app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _http_fault)
     app.add_exception_handler(Exception, _fault)
     app.openapi()  # it takes a while, and is kept
-    guarded = Guard(Direct(app, {"/translate": routes.translate}), service)
+    guarded = Guard(
+        Direct(app, {route.path: route.call for route in routes if route.direct}),
+        service,
+        queued=frozenset(route.path for route in routes if route.queued),
+        counted=frozenset(["/", "/spec", *(route.path for route in routes if "{" not in route.path)]),
+    )
     if not origins:
         return guarded
     # Around everything, so that a page can read refusals too.
     return CORSMiddleware(guarded, origins, ("GET", "POST"), ("*",), expose_headers=("Retry-After",))
 
 
-def _add_routes(app: FastAPI, routes: Routes) -> None:
-    def post(path: str, call: Callable[..., Any], takes: type[schema.Given], gives: Any) -> None:
-        app.post(path, responses={200: gives, **_FAILURES}, openapi_extra=_takes(takes))(call)
+def _routes(service: Service) -> list[Route]:
+    """Those of every task, and the shared ones; where no model of a task is served, its routes say so."""
+    found = list(Shared(service).routes())
+    for family in service.families.values():
+        for route in family.routes():
+            found.append(route if family.places else Route(route.path, family.absent, route.takes))
+    return found
 
-    translated = {"model": schema.Translated}
-    post("/translate", routes.translate, schema.Translate, translated)
-    post("/translate/stream", routes.stream, schema.Translate, {"content": {"text/event-stream": {}}})
-    post("/detect", routes.detect, schema.Detect, {"model": list[schema.Detected]})
-    post("/attention", routes.attention, schema.Attention, {"content": {"application/json": {}}})
-    app.get("/languages", responses={200: {"model": list[schema.Language]}})(routes.languages)
-    app.get("/health", responses={status: {"model": schema.Health} for status in (200, 503)})(routes.health)
-    app.get("/frontend/settings")(routes.settings)
-    app.get("/model", responses={400: _FAILURES[400], 403: _FAILURES[403]})(routes.model)
-    app.get("/metrics", responses={200: {"content": {"text/plain": {}}}, 403: _FAILURES[403]})(routes.metrics)
+
+def _add_route(app: FastAPI, route: Route) -> None:
+    responses: dict[int | str, dict[str, Any]] = {200: dict(route.gives), **_FAILURES}
+    if route.takes is None:
+        app.get(route.path, responses=responses)(route.call)
+    else:
+        app.post(route.path, responses=responses, openapi_extra=_takes(route.takes))(route.call)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return refuse(error)
+    return refuse(error, request.scope["path"])
 
 
 async def _http_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    routes = (route for route in request.app.routes if getattr(route, "path", "") == request.scope["path"])
+    path = request.scope["path"]
+    routes = (route for route in request.app.routes if getattr(route, "path", "") == path)
     allowed = sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
     if error.status_code in (404, 405) and allowed:  # the page's files are looked for before it is said
-        return answer({"error": "Method Not Allowed"}, 405, allow=", ".join(allowed))
-    return answer({"error": str(error.detail)}, error.status_code)
+        refused = refuse(Refusal(405, "Method Not Allowed"), path)
+        refused.headers["allow"] = ", ".join(allowed)
+        return refused
+    return refuse(Refusal(error.status_code, str(error.detail)), path)
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return _faulty()
+    return _faulty(request.scope["path"])
 
 
-def _faulty() -> Response:
-    return answer({"error": "this is a fault of the server; it has been logged"}, 500)
+def _faulty(path: str) -> Response:
+    return refuse(Refusal(500, "this is a fault of the server; it has been logged"), path)

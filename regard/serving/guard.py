@@ -7,7 +7,7 @@ listened to for a moment, so that it can read why. Plain ASGI, because it stands
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +40,16 @@ _PAGE: Headers = [
     (b"content-security-policy", _PAGE_POLICY.encode()),
     (b"cache-control", b"no-cache"),
 ]
-_PATHS = """
-    / /attention /detect /frontend/settings /health /languages /metrics /model /spec
-    /translate /translate/stream
-"""
-QUEUED = frozenset(("/attention", "/translate", "/translate/stream"))
-COUNTED = frozenset(_PATHS.split())  # by name; any other path is counted as "other"
 
 
 class Guard:
     """The application with a guard around it."""
 
-    def __init__(self, app: Any, service: "Service") -> None:
-        self.app, self.service = app, service
+    def __init__(
+        self, app: Any, service: "Service", *, queued: Collection[str], counted: Collection[str]
+    ) -> None:
+        """Requests for `queued` paths need room; `counted` ones are counted by name, any other is "other"."""
+        self.app, self.service, self.queued, self.counted = app, service, queued, counted
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One request."""
@@ -60,13 +57,13 @@ class Guard:
             await self.app(scope, receive, send)
             return
         passage = _Passage(scope, receive, send, self.service.limits.send_seconds)
-        path = scope["path"] if scope["path"] in COUNTED else "other"
+        path = scope["path"] if scope["path"] in self.counted else "other"
         began = time.perf_counter()
         scope["places"] = []  # what the request has in the room, until it is answered
         self.service.under_way += path != "/health"
         self.service.looks += path == "/attention"
         try:
-            if path in QUEUED and await self._turned_away(path, passage):
+            if path in self.queued and await self._turned_away(path, passage):
                 return
             await self.app(scope, passage.receive, passage.send)
         finally:
@@ -84,13 +81,13 @@ class Guard:
         if refusal is None:
             return False
         await passage.read_up()
-        response = refuse(refusal)
+        response = refuse(refusal, path)
         await response(passage.scope, passage.receive, passage.send)
         return True
 
     def refusal(self, path: str) -> Refusal | None:
         """Why a request for this path is turned away by its head alone; it is counted."""
-        refusal = self.service.room.refusal() if path in QUEUED else None
+        refusal = self.service.room.refusal() if path in self.queued else None
         if refusal is not None:
             self.service.metrics.answered(path, refusal.status, 0.0)
         return refusal
@@ -149,10 +146,10 @@ class _Passage:
             return
 
 
-def in_bytes(refusal: Refusal, headers: Iterable[tuple[bytes, bytes]], keep: bool) -> bytes:
+def in_bytes(refusal: Refusal, headers: Iterable[tuple[bytes, bytes]], keep: bool, path: str = "") -> bytes:
     """A refusal as it goes over the line, with these headers in front of our own."""
-    response = refuse(refusal)
+    response = refuse(refusal, path)
     closing = [] if keep else [(b"connection", b"close")]
-    lines = [f"HTTP/1.1 {refusal.status} {HTTPStatus(refusal.status).phrase}".encode()]
+    lines = [f"HTTP/1.1 {response.status_code} {HTTPStatus(response.status_code).phrase}".encode()]
     lines += [name + b": " + value for name, value in (*headers, *response.raw_headers, *_DATA, *closing)]
     return b"\r\n".join([*lines, b"", bytes(response.body)])

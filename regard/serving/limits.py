@@ -1,8 +1,8 @@
 """What a client may ask for, and how it is told no.
 
 Every number that comes from outside has its bound here, and so has what it makes the server do and hold: it
-is known before the work begins. A refusal is a status and one line; `app.py` sends it as `{"error": "..."}`,
-as LibreTranslate does. docs/serving.md lists them all.
+is known before the work begins. A refusal is a status and one line; `answers.py` words it as LibreTranslate
+or OpenAI does. docs/serving.md lists them all.
 """
 
 from dataclasses import dataclass
@@ -62,8 +62,20 @@ class Limits:
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer, not a fault
-    """A request that is not served: a status, one line for the client, seconds until it may try again."""
+    """A request that is not served: a status, one line for the client, seconds until it may try again.
 
-    def __init__(self, status: int, message: str, *, retry_after: int | None = None) -> None:
+    `param` and `code` are for OpenAI's clients: the field that is wrong, and a word for what is.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after: int | None = None,
+        param: str | None = None,
+        code: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.status, self.message, self.retry_after = status, message, retry_after
+        self.param, self.code = param, code

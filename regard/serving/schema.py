@@ -1,7 +1,7 @@
 """What the requests hold and what the answers look like: LibreTranslate's fields, and ours beside them.
 
 One set of models checks what comes in and describes it at `/spec`. Unknown fields are ignored, a null counts
-as not given, and a wrong value is named in one line. Before this file: `body.py`; after it: `service.py`.
+as not given, and a wrong value is named in one line. Before this file: `body.py`; after it: the routes.
 """
 
 import json
@@ -91,26 +91,27 @@ class Attention(Given):
     ] = Field(default_factory=dict)
 
 
-Model = TypeVar("Model", bound=BaseModel)
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
-def _checked(model: type[Model], fields: dict[str, Any]) -> Model:
+def _checked(model: type[Checked], fields: dict[str, Any]) -> Checked:
     known = {name: value for name, value in fields.items() if value is not None}
     if "apiKey" in known:  # as the npm client `libretranslate` spells it
         known.setdefault("api_key", known["apiKey"])
     try:
         return model.model_validate(known)
     except ValidationError as error:
-        raise Refusal(400, _first_fault(error)) from None
+        message, field = _first_fault(error)
+        raise Refusal(400, message, param=field) from None
 
 
-def _first_fault(error: ValidationError) -> str:
-    """One line: which field, and what is wrong with it."""
+def _first_fault(error: ValidationError) -> tuple[str, str]:
+    """One line: which field, and what is wrong with it; and the field."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part)[:40] for part in fault["loc"][:2])
     if fault["type"] == "missing":
-        return f"Invalid request: missing {place} parameter"
-    return f"Invalid request: {place}: {fault['msg']}"
+        return f"Invalid request: missing {place} parameter", place
+    return f"Invalid request: {place}: {fault['msg']}", place.partition(".")[0]
 
 
 def sound(texts: list[str]) -> list[str]:
@@ -155,3 +156,20 @@ class Health(BaseModel):
     """Whether the server can be asked."""
 
     status: Literal["loading", "ready", "draining"]
+
+
+class Model(BaseModel):
+    """A model that is served, as OpenAI tells of one, and its task."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    task: str
+
+
+class Models(BaseModel):
+    """All of them."""
+
+    object: Literal["list"]
+    data: list[Model]

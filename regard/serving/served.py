@@ -1,44 +1,29 @@
-"""The models that are served, found by their languages.
+"""The translators that are served, found by their languages.
 
 A folder tells its languages in its config; `en-de=DIR` says them for it. With `auto` the source language is
 the only one that leads to the target, or the one whose script the text is written in, or the one whose model
 spells the text in the fewest tokens; where that does not tell them apart, the client is asked. Before this
-file: model folders; after it: `engine.py`, `service.py`.
+file: model folders; after it: `engine.py`, `translating.py`.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.config.file import read_config
 from regard.errors import UsageError
+from regard.serving.family import Loading, Place
 from regard.serving.guess import likeliest
 from regard.serving.limits import Refusal
-from regard.tasks.task import expect
 from regard.text.languages import language_name
 
 if TYPE_CHECKING:
     from regard.tasks.translation.translator import Translator
 
 UNKNOWN = ("src", "tgt")  # what a model is called that does not know its languages
-_PREFIX = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)=(.+)")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A model folder that is to be served, and its languages."""
-
-    folder: Path
-    source: str
-    target: str
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """From, to."""
-        return self.source, self.target
+_PAIR = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)")
 
 
 @dataclass(frozen=True)
@@ -54,52 +39,38 @@ class Served:
         return len(self.translator.tokenizer.encode_batch([text])[0])
 
 
-def parse_place(argument: str) -> Place:
-    """`DIR` or `en-de=DIR` as a place; the folder's own languages where none are said."""
-    found = _PREFIX.fullmatch(argument)
-    if found and not Path(argument).exists():
-        place = Place(Path(found[3]), found[1], found[2])
-        expect(place.folder, "translation")
+def pair_of(place: Place) -> tuple[str, str]:
+    """From which language to which: as it was said (`en-de=DIR`), else as the folder has it."""
+    if found := _PAIR.fullmatch(place.said):
+        pair = found[1], found[2]
     else:
-        folder = Path(argument)
-        expect(folder, "translation")
-        text = read_config(folder).text
-        languages = (text.source, text.target) if text.source and text.target else UNKNOWN
-        place = Place(folder, *languages)
-    if place.source == place.target:
-        raise UsageError(f"{argument} translates from {place.source} to itself; say it as en-de=DIR")
-    return place
+        text = read_config(place.folder).text
+        pair = (text.source, text.target) if text.source and text.target else UNKNOWN
+    if pair[0] == pair[1]:
+        raise UsageError(f"{place.folder} translates from {pair[0]} to itself; say it as en-de=DIR")
+    return pair
 
 
-@dataclass(frozen=True)
-class Loading:
-    """How models are loaded: the options of `regard.tasks.translation.load`."""
+def load_served(place: Place, how: Loading | None = None) -> Served:
+    """The model in a folder, ready to translate."""
+    # torch is loaded while the server already answers
+    from regard.tasks.translation.load import load_translator
 
-    device: str = "cpu"
-    precision: str = "auto"
-    engine: str = "auto"
-
-    def load(self, place: Place) -> Served:
-        """The model in a folder, ready to translate."""
-        # torch is loaded while the server already answers
-        from regard.tasks.translation.load import load_translator
-
-        config = read_config(place.folder)
-        translator = load_translator(
-            place.folder, device=self.device, precision=self.precision, engine=self.engine
-        )
-        limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
-        return Served(place, translator, max(1, min(each for each in limits if each) - 1))
+    config, how = read_config(place.folder), how or Loading()
+    translator = load_translator(place.folder, device=how.device, precision=how.precision, engine=how.engine)
+    limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
+    return Served(place, translator, max(1, min(each for each in limits if each) - 1))
 
 
 class Directory:
     """Models by their pair of languages."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        self.places = {place.pair: place for place in places}
+        pairs = [pair_of(place) for place in places]
+        self.places = dict(zip(pairs, places, strict=True))
         self.models: dict[tuple[str, str], Served] = {}
         if len(self.places) < len(places):
-            twice = next(pair for pair, count in Counter(p.pair for p in places).items() if count > 1)
+            twice = next(pair for pair, count in Counter(pairs).items() if count > 1)
             raise UsageError(f"two models for {'-'.join(twice)}; say their languages as en-de=DIR")
 
     def languages(self) -> list[dict[str, Any]]:

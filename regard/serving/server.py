@@ -138,7 +138,9 @@ class Connection(HttpToolsProtocol):
             super().on_message_complete()
             return
         keep = self.parser.should_keep_alive()
-        self.transport.write(in_bytes(self.turned_away, self.server_state.default_headers, keep))
+        self.transport.write(
+            in_bytes(self.turned_away, self.server_state.default_headers, keep, self._path())
+        )
         self.turned_away = None
         if not keep:
             self.transport.close()
@@ -153,7 +155,10 @@ class Connection(HttpToolsProtocol):
         waited_for = self.expect_100_continue or not (self.cycle is None or self.cycle.response_complete)
         if waited_for or not length.isdigit() or len(length) > SMALL or not isinstance(self.app, Guard):
             return None
-        return self.app.refusal(self.url.partition(b"?")[0].decode("latin-1"))
+        return self.app.refusal(self._path())
+
+    def _path(self) -> str:
+        return self.url.partition(b"?")[0].decode("latin-1")
 
     def _expect_head(self, number: int) -> None:
         if self.begun == number and (number == 0 or self.head):

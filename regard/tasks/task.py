@@ -49,6 +49,7 @@ class Task:
     verb: ClassVar[str] = "show"  # what it is used with: regard VERB
     keys: ClassVar[Mapping[str, Any]] = {}  # config tables of its own: name and dataclass
     looks: ClassVar[str] = ""  # "module:function" that shows what every head looked at, if there is one
+    serves: ClassVar[str] = ""  # "module:Class" that puts it on a server (`regard.serving.family`), if any
     models: ClassVar[
         Sequence[str]
     ] = ()  # kinds of model of ours that it takes; those added from outside always

@@ -33,7 +33,7 @@ def _folder(name: str) -> Callable[[bytes], None]:
 
     def parser(data: bytes) -> None:
         from regard import load
-        from regard.serving.served import parse_place
+        from regard.serving.family import parse_place
 
         folder = ground.exchanged(name, data)
         translator = load(folder)
@@ -58,11 +58,11 @@ def metrics(data: bytes) -> None:
     """metrics.jsonl: as a run goes on from it, and as `/model` tells it."""
     from regard.serving.about import description
     from regard.serving.answers import answer
-    from regard.serving.served import Place
+    from regard.serving.family import Place
     from regard.training.metrics import Metrics, read_metrics
 
     folder = ground.exchanged("metrics.jsonl", data)
-    answer([description(Place(folder, "en", "de"))])
+    answer([description(Place(folder, "en-de"))])
     read_metrics(folder / "metrics.jsonl")
     with Metrics(folder, step=7) as kept:
         kept.write({"step": 8, "loss": 1.5})

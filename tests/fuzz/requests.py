@@ -22,12 +22,12 @@ class Application:
 
     def __init__(self) -> None:
         from regard.serving.app import build_app
-        from regard.serving.served import Directory, parse_place
+        from regard.serving.family import parse_place
         from regard.serving.service import Service
 
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        self.service = Service(Directory([parse_place(str(ground.model_folder()))]))
+        self.service = Service([parse_place(str(ground.model_folder()))])
         self.app = build_app(self.service)
         self.wait(self.service.load())
         assert self.service.fault is None, self.service.fault

@@ -5,14 +5,14 @@ import json
 from regard.serving import about
 from regard.serving.about import description
 from regard.serving.answers import in_json
-from regard.serving.served import Place
+from regard.serving.family import Place
 
 
 def told(folder, metrics, card="# Card"):
     (folder / "config.json").write_text('{"model": {"kind": "transformer"}, "checksums": {}}')
     (folder / "README.md").write_text(card, encoding="utf-8")
     (folder / "metrics.jsonl").write_text(metrics, encoding="utf-8", errors="surrogatepass")
-    return json.loads(in_json(description(Place(folder, "en", "de"))))
+    return json.loads(in_json(description(Place(folder, "en-de"))))
 
 
 def test_a_loss_that_was_no_number_is_null(tmp_path):

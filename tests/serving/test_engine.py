@@ -5,14 +5,15 @@ import json
 import pytest
 
 from regard.serving.engine import Glance, Wish, run
-from regard.serving.served import Loading, Place
+from regard.serving.family import Place
+from regard.serving.served import load_served
 
 PAIR = ("en", "de")
 
 
 @pytest.fixture(scope="module")
 def models(model):
-    return {PAIR: Loading().load(Place(model, *PAIR))}
+    return {PAIR: load_served(Place(model, "en-de"))}
 
 
 def test_texts_keep_their_places_and_come_once(models):

@@ -2,15 +2,17 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from regard.config.file import read_config, tree_checksum
 from regard.errors import ModelError, UsageError
 from regard.serving.about import description
+from regard.serving.family import Place, parse_place
 from regard.serving.guess import likeliest
 from regard.serving.limits import Refusal
-from regard.serving.served import UNKNOWN, Directory, Loading, Place, parse_place
+from regard.serving.served import UNKNOWN, Directory, load_served, pair_of
 
 
 @pytest.fixture
@@ -20,12 +22,14 @@ def folder(model, tmp_path):
 
 
 def places(*pairs):
-    return [Place(tmp, *pair.split("-")) for pair, tmp in ((pair, None) for pair in pairs)]
+    return [Place(Path("nowhere"), pair) for pair in pairs]
 
 
 def test_what_an_argument_says(folder):
-    assert parse_place(str(folder)).pair == UNKNOWN
-    assert parse_place(f"en-pt-BR={folder}") == Place(folder, "en", "pt-BR")
+    assert pair_of(parse_place(str(folder))) == UNKNOWN
+    assert parse_place(f"en-pt-BR={folder}") == (place := Place(folder, "en-pt-BR"))
+    assert pair_of(place) == ("en", "pt-BR")
+    assert pair_of(parse_place(f"mine={folder}")) == UNKNOWN
     with pytest.raises(UsageError, match="to itself"):
         parse_place(f"en-en={folder}")
 
@@ -36,8 +40,8 @@ def test_what_a_folder_says(folder):
     sums = tree.pop("checksums")
     tree["checksums"] = sums | {"config.json": tree_checksum(tree)}
     (folder / "config.json").write_text(json.dumps(tree))
-    assert parse_place(str(folder)).pair == ("en", "de")
-    assert parse_place(f"fr-it={folder}").pair == ("fr", "it")
+    assert pair_of(parse_place(str(folder))) == ("en", "de")
+    assert pair_of(parse_place(f"fr-it={folder}")) == ("fr", "it")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', '{"model": 3}', '{"nonsense": {"a": 1}}'])
@@ -48,7 +52,7 @@ def test_a_config_that_is_none(folder, text):
 
 
 def test_a_loaded_model_knows_its_limit(folder):
-    served = Loading().load(Place(folder, "en", "de"))
+    served = load_served(Place(folder, "en-de"))
     assert served.limit == 63, "64 positions, one for the end"
     assert served.count("a b") == 2
 
@@ -84,7 +88,7 @@ def test_two_models_for_one_pair_are_refused():
 
 
 def test_a_description_survives_missing_and_broken_files(folder):
-    place = Place(folder, "en", "de")
+    place = Place(folder, "en-de")
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('broken\n[1]\n{"step": 999}\n')
     assert description(place)["metrics"][-1] == {"step": 999}

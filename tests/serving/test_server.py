@@ -305,17 +305,17 @@ def test_what_takes_too_long_is_given_up(model, tmp_path):
     """With no time at all, as the service sees it."""
     import asyncio
 
+    from regard.serving.family import Place
     from regard.serving.limits import Limits, Refusal
     from regard.serving.schema import Translate
-    from regard.serving.served import Directory, Place
     from regard.serving.service import Service
 
     async def main() -> None:
-        service = Service(Directory([Place(model, "en", "de")]), Limits(seconds=0.0))
+        service = Service([Place(model, "en-de")], Limits(seconds=0.0))
         await service.load()
         try:
             ask = Translate(q="a b c\n" * 2000, source="en", target="de")
-            asked = await service.begin(ask)
+            asked = await service.families["translation"].begin(ask)
             with pytest.raises(Refusal, match="within 0 seconds") as caught:
                 await asked.job.all()
             assert caught.value.status == 503

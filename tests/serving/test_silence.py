@@ -16,7 +16,7 @@ from attacks import ATTACKS
 
 from regard.serving import server as serving
 from regard.serving.app import build_app
-from regard.serving.served import Directory, Place
+from regard.serving.family import Place
 from regard.serving.service import READY, Service
 
 LONGEST, ROUNDS = 0.005, 4
@@ -48,7 +48,7 @@ class Ended(Exception):  # noqa: N818
 @pytest.fixture(scope="module")
 def watched(model):
     """The port of a server, its watchdog, and its service."""
-    service, watchdog = Service(Directory([Place(model, "en", "de")])), Watchdog()
+    service, watchdog = Service([Place(model, "en-de")]), Watchdog()
     listening = serving.bind("127.0.0.1", 0)
 
     def run() -> None:

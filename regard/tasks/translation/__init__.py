@@ -27,6 +27,7 @@ class Translation(Task):
     verb = "translate"
     models = ("transformer", *REPLACED)
     looks = "regard.look.look:look"
+    serves = "regard.serving.libretranslate:LibreTranslate"
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Pairs":
         """Two aligned files or a TSV; `parses` and `valid_parses` are dependency trees of the sources."""

@@ -1,0 +1,64 @@
+"""How a route takes a request in and lets its answer out: fields, key, a client that goes away, events.
+
+Used by every family's routes. Before this file: `body.py`, `schema.py`; after it: `libretranslate.py`,
+`completions.py`, `app.py`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+
+from regard.serving.answers import in_json
+from regard.serving.limits import Refusal
+from regard.serving.schema import Given
+
+if TYPE_CHECKING:
+    from regard.serving.service import Service
+
+GONE = 499  # nobody is there to read it; nginx's number
+Fields = TypeVar("Fields")
+Model = TypeVar("Model", bound=Given)
+
+
+async def read(service: "Service", request: Request, model: type[Model]) -> Model:
+    """The checked fields of a request whose key is right."""
+    return await read_fields(service, request, model.of)
+
+
+async def read_fields(
+    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields]
+) -> Fields:
+    """What `checked` makes of the fields of a request whose key is right."""
+    header = request.headers.get("authorization", "").removeprefix("Bearer ")
+
+    def with_key(fields: dict[str, Any]) -> Fields:
+        given = (fields.get("api_key"), fields.get("apiKey"), header)
+        service.check_key(str(key) for key in given if key)
+        return checked(fields)
+
+    return await service.bodies.fields(request, with_key)
+
+
+@contextlib.asynccontextmanager
+async def listening(request: Request, give_up: Callable[[Exception], None]) -> AsyncIterator[None]:
+    """While the client is there; if it goes away, `give_up` is told so."""
+    watching = asyncio.ensure_future(_watch(request, give_up))
+    try:
+        yield
+    finally:
+        watching.cancel()
+
+
+async def _watch(request: Request, give_up: Callable[[Exception], None]) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    give_up(Refusal(GONE, "the client went away"))
+
+
+def event(name: str, tree: Any) -> bytes:
+    """A server-sent event."""
+    head = f"event: {name}\n" if name else ""
+    return b"%bdata: %b\n\n" % (head.encode(), in_json(tree))

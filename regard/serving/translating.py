@@ -1,0 +1,231 @@
+"""Translation on a server: find the model, cut the texts, wait for the engine, put the answer together.
+
+Knows nothing of HTTP but its refusals. Before this file: `libretranslate.py`, which has the routes; beneath
+it are `document.py` and `batcher.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from regard.errors import RegardError
+from regard.serving import engine
+from regard.serving import limits as bounds
+from regard.serving.asked import Asked, Cut, answer, small
+from regard.serving.batcher import Job
+from regard.serving.document import Document, Sentence, read_document
+from regard.serving.engine import Glance, Pair, Reading, Wish
+from regard.serving.family import Family, Place
+from regard.serving.guess import READ
+from regard.serving.limits import Refusal
+from regard.serving.room import Place as Seat
+from regard.serving.schema import Attention, Detect, Translate, sound
+from regard.serving.served import UNKNOWN, Directory, Served, load_served, pair_of
+from regard.tasks.task import Task
+from regard.text.glossary import Glossary
+
+if TYPE_CHECKING:
+    from regard.serving.service import Service
+
+TURN = 8  # pieces of a stream after which others have their turn
+Result = TypeVar("Result")
+
+
+class Translating(Family):
+    """The translators of a server."""
+
+    look_field = "q"
+
+    def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
+        super().__init__(service, task, places)
+        self.directory = Directory(places)
+        self.limits, self.room, self.desk = service.limits, service.room, service.desk
+        self.quick, self.slow, self.metrics = service.quick, service.slow, service.metrics
+
+    @classmethod
+    def check(cls, place: Place) -> None:
+        """It has two languages."""
+        pair_of(place)
+
+    def load(self, place: Place) -> None:
+        """Into the directory."""
+        self.directory.models[pair_of(place)] = load_served(place, self.service.loading)
+
+    def engine_threads(self) -> int | None:
+        """Those of the engine with the most; None where one model has no engine."""
+        engines = [served.translator.engine for served in self.directory.models.values()]
+        if any(each is None for each in engines):
+            return None
+        return max((getattr(each, "threads", 1) for each in engines), default=1)
+
+    async def warm(self) -> None:
+        """The first time is slow: let it not be a client's."""
+        for pair in self.directory.places:
+            await self.quick.submit((self, Wish(pair)), ["a"], [1]).all()
+
+    def run(self, wish: Any, texts: Sequence[str], threads: int) -> list[Any]:
+        """Readings of each text, or the JSON of a look."""
+        return engine.run(self.directory.models, wish, texts, threads)
+
+    def line(self, place: Place) -> str:
+        """With its languages, if it knows them."""
+        pair = pair_of(place)
+        unknown = "\n  it does not know its languages; say them as en-de=DIR" if pair == UNKNOWN else ""
+        return f"{pair[0]} to {pair[1]}: {place.folder}{unknown}"
+
+    def describe(self, place: Place) -> dict[str, Any]:
+        """Its languages."""
+        source, target = pair_of(place)
+        return {"source": source, "target": target}
+
+    def wanted(self, query: Any) -> list[Place]:
+        """Also by its languages."""
+        if "source" in query and "target" in query and self.places:
+            return [self.directory.places[self.directory.find(query["source"], query["target"])]]
+        return super().wanted(query)
+
+    # Requests --------------------------------------------------------------------------------------
+
+    async def begin(self, ask: Translate) -> Asked:
+        """Find the model, cut the texts, and put the sentences in the queue."""
+        self.service.check_ready()
+        length = sum(map(len, ask.texts))
+        if length > self.limits.characters:
+            said = f"text has {length} characters, the limit is {self.limits.characters}"
+            raise Refusal(400, f"Invalid request: {said}")
+        if ask.words and ask.format == "html":
+            raise Refusal(400, "Invalid request: words are told for format=text only")
+        long = len(ask.texts) > 20 or length * (ask.alternatives + 1) > bounds.QUICK
+        place = self.room.enter(long=long)
+        try:
+            cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
+            place.hold(cut.bytes(ask))
+            wish = Wish(cut.pair, ask.alternatives + 1, ask.words or cut.traced)
+            batcher = self.slow if long else self.quick
+            job = batcher.submit((self, wish), cut.sentences, cut.sizes)
+            self.service.expect(place, job.give_up)
+        except BaseException:
+            place.leave()
+            raise
+        label = "-".join(cut.pair)
+        self.metrics.characters.labels(label).inc(length)
+        self.metrics.sentences.labels(label).inc(len(cut.sizes))
+        return Asked(ask, cut.documents, job, place, batcher, cut.detected)
+
+    def _cut(self, ask: Translate) -> Cut:
+        texts = sound(ask.texts)
+        pair, detected = self._pair(ask.source, ask.target, "\n".join(texts))
+        served = self.directory.models[pair]
+        documents, count = [], 0
+        glossary = Glossary(ask.glossary)
+        for text in texts:
+            documents.append(self._document(text, ask, served, glossary))
+            count += len(documents[-1].sentences)
+            if count > bounds.SENTENCES:
+                said = f"the text has more than {bounds.SENTENCES} sentences; send it in several requests"
+                raise Refusal(400, f"Invalid request: {said}")
+        sentences = [sentence.text for document in documents for sentence in document.sentences]
+        sizes = [len(ids) + 1 for ids in served.translator.tokenizer.encode_batch(sentences)]
+        traced = any(document.needs_trace for document in documents)
+        return Cut(pair, documents, sizes, ask.words or traced, detected)
+
+    def _document(self, text: str, ask: Translate, served: Served, glossary: Glossary) -> Document:
+        try:
+            return read_document(
+                text,
+                markup=ask.format == "html",
+                glossary=glossary,
+                count=served.count,
+                limit=served.limit,
+                most=bounds.MARKS,
+            )
+        except RegardError as error:
+            raise Refusal(400, f"Invalid request: {error}") from error
+
+    def _pair(self, source: str, target: str, text: str) -> tuple[Pair, dict[str, Any] | None]:
+        """The pair of languages that is meant, and what was detected if that was asked."""
+        if source.lower() != "auto":
+            return self.directory.find(source, target), None
+        guesses = self.directory.guess(text, target)
+        if not guesses:
+            self.directory.find(source, target)
+        if len(guesses) > 1:
+            codes = ", ".join(code for code, _ in guesses)
+            raise Refusal(400, f"the text may be in {codes}; say which as source")
+        code, confidence = guesses[0]
+        return self.directory.find(code, target), {"language": code, "confidence": confidence}
+
+    async def told(
+        self, asked: Asked, results: Sequence[list[Reading]], say: Callable[[Any], Result]
+    ) -> Result:
+        """What `say` makes of the answer; where that takes time, the event loop goes on meanwhile."""
+        if asked.plain:
+            return say(answer(asked, results))
+        return await self.desk.do(lambda: say(answer(asked, results)), long=asked.place.long)
+
+    async def deltas(self, asked: Asked) -> AsyncIterator[dict[str, Any]]:
+        """The answer piece by piece, in its order, as soon as each piece is known."""
+        flow = [(i, part) for i, document in enumerate(asked.documents) for part in document.parts]
+        done: set[int] = set()
+        number = 0  # of the sentences
+        numbers = asked.job.numbers()
+        for at, (index, part) in enumerate(flow):
+            if isinstance(part, str):
+                text = part
+            else:
+                while number not in done:
+                    done.add(await anext(numbers))
+                text = await self._rendered(asked, index, part, asked.job.results[number][0])
+                number += 1
+            if text:
+                yield {"index": index, "text": text}
+            if at % TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _rendered(self, asked: Asked, index: int, sentence: Sentence, reading: Reading) -> str:
+        document = asked.documents[index]
+        if reading.trace is None:
+            return document.rendered(sentence, reading)
+        return await self.desk.do(lambda: document.rendered(sentence, reading), long=asked.place.long)
+
+    async def glance(self, ask: Attention) -> tuple[Job, Seat]:
+        """Put a sentence to look into in the queue."""
+        self.service.check_ready()
+        if len(ask.q) > self.limits.characters:
+            raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
+        place = self.room.enter(long=True)
+        try:
+            pair, text, tokens = await self.desk.do(
+                lambda: self._sentence(ask), long=len(ask.q) > bounds.QUICK
+            )
+            off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
+            job = self.slow.submit((self, Glance(pair, off)), [text], [tokens])
+            self.service.expect(place, job.give_up)
+        except BaseException:
+            place.leave()
+            raise
+        return job, place
+
+    def _sentence(self, ask: Attention) -> tuple[Pair, str, int]:
+        """The one sentence of a request to look inside, if it can be done."""
+        (text,) = sound([ask.q])
+        pair, _ = self._pair(ask.source, ask.target, text)
+        served = self.directory.models[pair]
+        # A token has eight characters at most on average: what is longer need not be counted.
+        tokens = served.count(text) if len(text) <= 8 * served.limit else len(text)
+        if not 0 < tokens <= served.limit:
+            raise Refusal(400, f"Invalid request: q has {tokens} tokens; give 1 to {served.limit}")
+        try:
+            engine.check_glance(served, ask.heads_off, tokens)
+        except RegardError as error:
+            raise Refusal(400, f"Invalid request: {error}") from error
+        return pair, text, tokens
+
+    async def detect(self, ask: Detect) -> list[dict[str, Any]]:
+        """What `/detect` says."""
+        self.service.check_ready()
+        if len(ask.q) > self.limits.characters:
+            raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
+        (text,) = sound([ask.q[:READ]])
+        found = await self.desk.do(lambda: self.directory.guess(text), long=False)
+        return [{"language": code, "confidence": share} for code, share in found]
