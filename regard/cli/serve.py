@@ -45,6 +45,9 @@ class Options:
     )
     queue: Annotated[int, typer.Option(min=1, max=100_000, help="Requests at a time; more get 429.")] = 32
     max_seconds: Annotated[float, typer.Option(min=1, max=86_400, help="For one request; then 503.")] = 120.0
+    cache: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="MB for keys and values of texts that are written.")
+    ] = 256
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
     origins: Annotated[
         list[str] | None,
@@ -82,6 +85,7 @@ def serve(options: Options) -> None:
         requests=options.queue,
         rows=options.batch_size,
         seconds=options.max_seconds,
+        cache=options.cache * 1_000_000,
     )
     loading = Loading(options.device, options.precision, options.engine)
     service = Service(places, limits, tuple(options.api_keys or ()), loading)

@@ -1,12 +1,14 @@
 """Models around a model: what they give a search is bent on the way, and no search knows of it.
 
     Penalised   what was read already comes less often (repetition penalty, Keskar et al. 2019, 4.1)
+    Tallied     what was written comes less often, by how often it was; some ids are favoured or kept out
     Sliding     what was written outgrows the model's positions: it reads the last part anew and goes on
 
-Both follow the step protocol that they ask of the model inside. Before this file: `regard.models.protocol`;
+All follow the step protocol that they ask of the model inside. Before this file: `regard.models.protocol`;
 after it: whoever writes on (`regard.decoding.search.walk`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -57,6 +59,54 @@ class Penalised(Generic[S]):
         logits, inner = self.model.step(ids, state.inner)
         bent = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
         return torch.where(seen, bent, logits), Marked(inner, seen)
+
+
+@dataclass(frozen=True)
+class Tally(Generic[S]):
+    """A state, and how often each of its rows has written each id (B, V); None: nothing is written yet."""
+
+    inner: S
+    counts: Tensor | None
+
+    def select(self, rows: Tensor) -> "Tally[S]":
+        """The given rows, in that order."""
+        counts = None if self.counts is None else self.counts.index_select(0, rows)
+        return Tally(self.inner.select(rows), counts)
+
+
+class Tallied(Generic[S]):
+    """logits + bias - presence · [written] - frequency · times written; a prompt is not written."""
+
+    def __init__(
+        self,
+        model: Stepper[Tokens, S],
+        presence: float = 0.0,
+        frequency: float = 0.0,
+        bias: Sequence[tuple[int, float]] = (),
+    ) -> None:
+        self.model, self.presence, self.frequency = model, presence, frequency
+        self.ids = torch.tensor([number for number, _ in bias], dtype=torch.int64)
+        self.bias = torch.tensor([each for _, each in bias])
+
+    @property
+    def max_length(self) -> int | None:
+        """That of the model inside."""
+        return self.model.max_length
+
+    def start(self, inputs: Tokens) -> Tally[S]:
+        """Read the prompts."""
+        return Tally(self.model.start(inputs), None)
+
+    def step(self, ids: Tensor, state: Tally[S]) -> tuple[Tensor, Tally[S]]:
+        """Logits (B, V), bent."""
+        logits, inner = self.model.step(ids, state.inner)
+        if state.counts is None:  # what is read now is the last of the prompt
+            counts = torch.zeros_like(logits)
+        else:
+            counts = state.counts.scatter_add(1, ids[:, None], torch.ones_like(logits[:, :1]))
+        bent = logits - self.frequency * counts - self.presence * (counts > 0)
+        bent[:, self.ids.to(bent.device)] += self.bias.to(bent.device)
+        return bent, Tally(inner, counts)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ PAGE = Path(__file__).parent / "page"
 LOOK = Path(__file__).parent.parent / "look" / "page"  # modules that the page shares with `regard look`
 logger = logging.getLogger("regard.serving")
 _ERRORS = {400: "wrong", 403: "no key", 408: "too slow", 413: "too large", 429: "busy", 503: "not ready"}
-_JSON = {"content": {"application/json": {}}}
+_NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+_JSON: dict[str, Any] = {"content": {"application/json": {}}}
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: {"model": schema.Failure, "description": why} for status, why in _ERRORS.items()
 }
@@ -200,7 +201,8 @@ def _routes(service: Service) -> list[Route]:
 def _add_route(app: FastAPI, route: Route) -> None:
     responses: dict[int | str, dict[str, Any]] = {200: dict(route.gives), **_FAILURES}
     if route.takes is None:
-        app.get(route.path, responses=responses)(route.call)
+        extra = {"parameters": [_NAME]} if "{name" in route.path else None
+        app.get(route.path, responses=responses, openapi_extra=extra)(route.call)
     else:
         app.post(route.path, responses=responses, openapi_extra=_takes(route.takes))(route.call)
 

@@ -116,21 +116,27 @@ def _traced(
 
 def check_glance(served: Served, off: Mapping[str, Sequence[int]], tokens: int) -> None:
     """That there are such heads, and not too much to tell; UsageError or DataError."""
-    from regard.look.trace import attentions
-
-    heads = {each.site.name: each.n_heads for each in attentions(served.translator.model)}
-    for name, numbers in off.items():
-        if name not in heads:
-            near = difflib.get_close_matches(name[:100], heads, 1, 0) or ["none"]
-            raise UsageError(f"heads_off: there is no {name[:100]!a}; the nearest is {near[0]}")
-        if wrong := [number for number in numbers if number >= heads[name]]:
-            raise UsageError(f"heads_off: {name} has {heads[name]} heads; there is no {wrong[0]}")
+    heads = check_heads(served.translator.model, off)
     weights = sum(heads.values()) * (tokens + 1) ** 2
     if weights > LOOK_NUMBERS:
         raise DataError(
             f"q has {tokens} tokens and {weights:,} weights in this model; at most {LOOK_NUMBERS:,} are "
             f"told, take a shorter sentence"
         )
+
+
+def check_heads(model: Any, off: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """How many heads each attention of a model has; UsageError where `off` names others."""
+    from regard.look.trace import attentions
+
+    heads = {each.site.name: each.n_heads for each in attentions(model)}
+    for name, numbers in off.items():
+        if name not in heads:
+            near = difflib.get_close_matches(name[:100], heads, 1, 0) or ["none"]
+            raise UsageError(f"heads_off: there is no {name[:100]!a}; the nearest is {near[0]}")
+        if wrong := [number for number in numbers if number >= heads[name]]:
+            raise UsageError(f"heads_off: {name} has {heads[name]} heads; there is no {wrong[0]}")
+    return heads
 
 
 def _look(served: Served, glance: Glance, text: str) -> bytes:

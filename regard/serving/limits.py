@@ -22,6 +22,12 @@ LOOK_NUMBERS = 400_000  # weights in an answer of `/attention`, and as many of t
 HEADERS = 100  # of a request
 HEAD = 131_072  # bytes before the body; a text may come in the address
 CONNECTIONS = 2000  # open at a time, where there are descriptors for them
+ROWS = 64  # texts of one completion: prompts times n
+CONTEXT = 4096  # tokens of a text with its prompt, where the model itself has no bound
+STOPS, STOP_CHARACTERS = 16, 200  # strings that end a completion
+LOGPROBS = 5  # runners-up of a token
+BIASES = 300  # tokens that a completion favours
+WRITTEN, TOLD, RUNNER = 24, 300, 150  # bytes of a written token; with its probability; each runner-up
 # What is done where: the event loop must be free again within milliseconds.
 PARSED = 4096  # bytes; a longer body is taken apart in another thread
 SMALL = 600  # characters; a longer text, or one with tags, terms or words to tell, is cut in another thread
@@ -41,6 +47,7 @@ class Limits:
     tokens: int = 4096  # padded source tokens in one batch
     seconds: float = 120.0  # from the whole request to the last sentence of its answer
     held: int = 128_000_000  # bytes for all requests under way; one may have a quarter of them
+    cache: int = 256_000_000  # bytes for keys and values of all texts that are being written
     body_seconds: float = 10.0  # for a client to send its request
     send_seconds: float = 30.0  # for a client to take what is sent
     drain_seconds: float = 30.0  # for requests under way when the server is told to end

@@ -20,6 +20,7 @@ class Metrics:
         )
         self.characters = Counter("regard_characters", "Characters taken", ["pair"], registry=all_)
         self.sentences = Counter("regard_sentences", "Sentences taken", ["pair"], registry=all_)
+        self.tokens = Counter("regard_tokens", "Tokens read and written", ["model", "kind"], registry=all_)
         self.rows = Histogram(
             "regard_batch_sentences", "Sentences in a batch", buckets=(1, 2, 4, 8, 16, 32, 64), registry=all_
         )

@@ -25,7 +25,7 @@ Texts = str | Annotated[list[str], Field(max_length=TEXTS)]
 Heads = Annotated[list[Annotated[int, Field(ge=0, lt=HEADS_OFF)]], Field(max_length=HEADS_OFF)]
 
 
-def _object(value: Any) -> Any:
+def as_object(value: Any) -> Any:
     """In a form an object is written as JSON."""
     if isinstance(value, str):
         try:
@@ -61,7 +61,7 @@ class Translate(Given):
     words: Annotated[bool, Field(description="Give each word's confidence and where it came from.")] = False
     glossary: Annotated[
         dict[Term, Annotated[str, StringConstraints(max_length=TERM_CHARACTERS)]],
-        BeforeValidator(_object),
+        BeforeValidator(as_object),
         Field(max_length=TERMS, description="Words and what they must become; itself: not translated."),
     ] = Field(default_factory=dict)
     stream: Annotated[bool, Field(description="Answer with server-sent events, a sentence each.")] = False
@@ -86,7 +86,7 @@ class Attention(Given):
     target: Code
     heads_off: Annotated[
         dict[str, Heads],
-        BeforeValidator(_object),
+        BeforeValidator(as_object),
         Field(max_length=HEADS_OFF, examples=[{"decoder.0.cross": [1]}]),
     ] = Field(default_factory=dict)
 

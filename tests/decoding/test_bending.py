@@ -6,7 +6,7 @@ from torch import Tensor
 
 from regard.config import Config, merge
 from regard.data.inputs import Tokens, pad_prompts
-from regard.decoding.bending import Penalised, Sliding
+from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.errors import UsageError
 from regard.models.decoder import Decoder
 
@@ -40,6 +40,22 @@ def fresh(model: Decoder, ids: list[int]) -> Tensor:
     """The logits (V,) after a row that is read at once."""
     with torch.no_grad():
         return model.project(model(Tokens(torch.tensor([ids])))[0, -1]).float()
+
+
+def test_a_tally_counts_what_was_written_and_not_the_prompts(model: Decoder) -> None:
+    """Against the formula, with every row read anew at each step."""
+    presence, frequency, bias = 0.7, 0.4, {3: 2.5, 11: -1.0}
+    tallied = Tallied(model, presence, frequency, tuple(bias.items()))
+    written, logits = walked(tallied, PROMPTS, 3)
+    for row, prompt in enumerate(PROMPTS):
+        for step in range(3):
+            before = written[row, :step].tolist()
+            wanted = fresh(model, [*prompt, *before])
+            for number in range(V):
+                times = before.count(number)
+                wanted[number] += bias.get(number, 0.0) - frequency * times - presence * (times > 0)
+            torch.testing.assert_close(logits[row, step], wanted, atol=1e-4, rtol=1e-4)
+    assert tallied.max_length == CONTEXT
 
 
 def test_the_penalty_is_that_of_transformers(model: Decoder) -> None:

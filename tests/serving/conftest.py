@@ -67,6 +67,11 @@ class Running:
         assert found.status == 200, found.body
         return found.tree
 
+    def gauge(self, name: str) -> float:
+        """One figure of `/metrics`."""
+        lines = self.get("/metrics").body.decode().splitlines()
+        return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
+
     def wait(self, status: str = "ready") -> None:
         for _ in range(1200):
             assert self.process.poll() is None, "".join(self.said)
@@ -121,6 +126,40 @@ def start() -> Start:
 def server(model: Path, start: Start) -> Iterator[Running]:
     """One server for all tests that do it no harm."""
     with start("-m", f"en-de={model}") as server:
+        yield server
+        assert server.process.poll() is None, "the server has ended"
+    assert "Traceback" not in "".join(server.said)
+
+
+@pytest.fixture(scope="session")
+def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small language model of characters, with weights as they are drawn."""
+    import torch
+
+    from regard.config import Config, merge
+    from regard.models.decoder import Decoder
+    from regard.models.folder import save
+    from regard.text.running import RunningText
+
+    torch.manual_seed(4)
+    tokenizer = RunningText.learn(["the cat sat on the mat\n" * 9], "characters")
+    shape = {"vocab_size": tokenizer.vocab_size, "d_model": 16, "n_heads": 2, "d_ff": 17, "decoder_layers": 2}
+    settings = {f"model.{name}": value for name, value in shape.items()} | {
+        "model.kind": "decoder",
+        "task": "language",
+        "positions.kind": "learned",
+        "positions.max_length": 211,
+    }
+    config = merge(Config(), settings)
+    place = tmp_path_factory.mktemp("language") / "tiny"
+    save(place, config=config, model=Decoder(config), tokenizer=tokenizer, card="# A language model\n")
+    return place
+
+
+@pytest.fixture(scope="session")
+def writing(language_model: Path, start: Start) -> Iterator[Running]:
+    """A server of the small language model."""
+    with start("-m", language_model) as server:
         yield server
         assert server.process.poll() is None, "the server has ended"
     assert "Traceback" not in "".join(server.said)

@@ -16,6 +16,7 @@ class Language(Task):
     noun = "language model"
     verb = "generate"
     models = ("decoder",)
+    serves = "regard.serving.completions:Completions"
 
     def load(self, folder: Path, **options: Any) -> "Writer":
         """The model in a folder, ready to write."""

@@ -6,7 +6,7 @@ Before this file: `regard.decoding` (search, sampling, bending); after it: `rega
 """
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from regard.data.inputs import pad_prompts
-from regard.decoding.bending import Penalised, Sliding
+from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.decoding.greedy import likeliest
 from regard.decoding.sampling import Sampling, chances, draw
 from regard.decoding.search import Rules, Step, walk
@@ -33,6 +33,9 @@ class Wish:
     penalty: float = 1.0  # above 1: what was read comes less often
     stop: tuple[str, ...] = ()  # a text ends before one of these
     slide: bool = True  # past the model's positions: forget the beginning, instead of refusing
+    presence: float = 0.0  # above 0: what was written comes less often,
+    frequency: float = 0.0  # the less the more often it was
+    bias: tuple[tuple[int, float], ...] = ()  # ids, and what is added to their logits
 
     def __post_init__(self) -> None:
         for name in ("tokens", "draws"):
@@ -81,6 +84,17 @@ class Writer:
         """The texts of some prompts as they come; row r is text r % draws of prompt r // draws."""
         wish = wish or Wish()
         starts = [self._ids(prompt, wish) for prompt in prompts]
+        texts = [
+            Row(self.tokenizer, Text(prompt), wish.stop) for prompt in prompts for _ in range(wish.draws)
+        ]
+        with torch.inference_mode():
+            yield from _pieces(self.walk(starts, wish), texts, self.tokenizer.end_id)
+
+    def walk(self, starts: Sequence[Sequence[int]], wish: Wish) -> Generator[Step, Tensor | None, None]:
+        """A token a row a step; row r goes on from ids `starts[r // draws]`. What is sent in (R,) is done.
+
+        Prompts are read in the first step. For whoever wants every token: called in `torch.inference_mode`.
+        """
         rules = Rules(
             torch.zeros(len(starts), dtype=torch.int64),
             torch.full((len(starts),), wish.tokens),
@@ -94,26 +108,29 @@ class Writer:
         if (sampling := wish.sampling) is not None:
             chance = chances(inputs, rules, sampling.seed, wish.draws)
             choose = lambda logp, step, row: draw(logp, chance[row, step], sampling)  # noqa: E731
-        texts = [_Row(self.tokenizer, Text(prompts[int(row)]), wish.stop) for row in rows]
-        with torch.inference_mode():
-            model = self._bent(wish)
-            state = model.start(inputs).select(rows) if wish.draws > 1 else model.start(inputs)
-            assert rules.first is not None
-            each = replace(rules, least=rules.least[rows], most=rules.most[rows], first=rules.first[rows])
-            yield from _pieces(walk(model, state, each, choose), texts, self.tokenizer.end_id)
+        model = self._bent(wish)
+        state = model.start(inputs).select(rows) if wish.draws > 1 else model.start(inputs)
+        assert rules.first is not None
+        each = replace(rules, least=rules.least[rows], most=rules.most[rows], first=rules.first[rows])
+        yield from walk(model, state, each, choose)
 
     def _bent(self, wish: Wish) -> Any:
         """The model with what the wish puts around it."""
         model = self.model
         if wish.slide and model.max_length is not None:
             model = Sliding(model)
+        if wish.presence or wish.frequency or wish.bias:
+            model = Tallied(model, wish.presence, wish.frequency, wish.bias)
         return model if wish.penalty == 1 else Penalised(model, len(self.model.output_weight), wish.penalty)
 
-    def _ids(self, prompt: str, wish: Wish) -> list[int]:
+    def ids(self, prompt: str) -> list[int]:
         """The ids of a prompt, or what a text begins with."""
         ids = self.tokenizer.encode(prompt)
-        if self.tokenizer.leads or not ids:
-            ids = [self.tokenizer.begin_id, *ids]
+        return [self.tokenizer.begin_id, *ids] if self.tokenizer.leads or not ids else ids
+
+    def _ids(self, prompt: str, wish: Wish) -> list[int]:
+        """The ids of a prompt that fits."""
+        ids = self.ids(prompt)
         longest = self.model.max_length
         if longest is not None and not wish.slide and len(ids) + wish.tokens - 1 > longest:
             raise UsageError(
@@ -123,7 +140,7 @@ class Writer:
         return ids
 
 
-class _Row:
+class Row:
     """One text while it is written."""
 
     def __init__(self, tokenizer: Tokenizer, text: Text, stop: tuple[str, ...]) -> None:
@@ -165,7 +182,7 @@ class _Row:
         return next(ends, 0)
 
 
-def _pieces(steps: Any, texts: list[_Row], end: int) -> Iterator[Piece]:
+def _pieces(steps: Any, texts: list[Row], end: int) -> Iterator[Piece]:
     """The walk as text; a row that meets a stop string leaves it."""
     stopped: Tensor | None = None
     while True:
