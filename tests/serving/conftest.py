@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import pytest
 from browser import Opened
 from command import command, environment
+from writers import write_writer
 
 
 @dataclass(frozen=True)
@@ -133,27 +134,9 @@ def server(model: Path, start: Start) -> Iterator[Running]:
 
 @pytest.fixture(scope="session")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small language model of characters, with weights as they are drawn."""
-    import torch
-
-    from regard.config import Config, merge
-    from regard.models.decoder import Decoder
-    from regard.models.folder import save
-    from regard.text.running import RunningText
-
-    torch.manual_seed(4)
-    tokenizer = RunningText.learn(["the cat sat on the mat\n" * 9], "characters")
-    shape = {"vocab_size": tokenizer.vocab_size, "d_model": 16, "n_heads": 2, "d_ff": 17, "decoder_layers": 2}
-    settings = {f"model.{name}": value for name, value in shape.items()} | {
-        "model.kind": "decoder",
-        "task": "language",
-        "positions.kind": "learned",
-        "positions.max_length": 211,
-    }
-    config = merge(Config(), settings)
+    """A small language model of characters, as it is drawn."""
     place = tmp_path_factory.mktemp("language") / "tiny"
-    save(place, config=config, model=Decoder(config), tokenizer=tokenizer, card="# A language model\n")
-    return place
+    return write_writer(place, "characters", positions__max_length=211)
 
 
 @pytest.fixture(scope="session")
