@@ -114,6 +114,7 @@ MODELS = Kinds(
     {
         "transformer": "regard.models.transformer:Transformer",
         "decoder": "regard.models.decoder:Decoder",
+        "encoder": "regard.models.encoder:Encoder",
         "rnn": "regard.models.rnn:RNN",
         "rnn-attention": "regard.models.rnn:RNN",
         "lstmn": "regard.models.lstmn:LSTMN",
@@ -123,5 +124,10 @@ MODELS = Kinds(
 TASKS = Kinds(
     "task",
     "regard.tasks",
-    {"translation": "regard.tasks.translation:TASK", "language": "regard.tasks.language:TASK"},
+    {
+        "translation": "regard.tasks.translation:TASK",
+        "language": "regard.tasks.language:TASK",
+        "embed": "regard.tasks.embed:TASK",
+        "masked": "regard.tasks.masked:TASK",
+    },
 )

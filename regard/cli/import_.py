@@ -18,7 +18,8 @@ class Options:
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, Llama), or a .bin file of llama2.c.",
+            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, Llama, BERT, DistilBERT, with what "
+            "sentence-transformers adds), or a .bin file of llama2.c.",
             show_default=False,
         ),
     ]
@@ -37,5 +38,6 @@ def import_(options: Options) -> None:
         loaded = known.read(options.folder)
         card = known.card(options.folder, loaded)
         save(place, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card=card)
-    verb = task_named(loaded.config.task).verb
-    note(f"{options.output} is ready: echo text | regard {verb} -m {options.output}")
+    task = task_named(loaded.config.task)
+    text = "the [MASK] sat" if task.verb == "fill" else "text"
+    note(f"{options.output} is ready: echo {text} | regard {task.verb} -m {options.output}")

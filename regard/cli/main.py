@@ -22,8 +22,10 @@ from regard.cli import (
     demo,
     distill,
     documents,
+    embed,
     evaluate,
     export,
+    fill,
     generate,
     import_,
     look,
@@ -70,6 +72,8 @@ app.command()(demo.demo)
 app.command(cls=train.TrainCommand)(train.train)
 app.command()(translate.translate)
 app.command()(generate.generate)
+app.command()(fill.fill)
+app.command()(embed.embed)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
 app.command(cls=compare.CompareCommand)(compare.compare)

@@ -16,12 +16,21 @@ REPLACED = ("rnn", "rnn-attention", "lstmn", "conv")
 # every preset (model.d_ff, model.n_heads) may be given to all and is not heard where it means nothing; so may
 # sinusoidal positions, which are the default.
 _Limits = dict[str, tuple[tuple[Any, ...], str]]
-_NO_WINDOW: _Limits = {"model.kernel": ((5,), "it has no windows")}
+_BARE: _Limits = {
+    "model.embedding_norm": ((False,), "its embeddings go into the layers as they are"),
+    "model.output_transform": ((False,), "its output is one product"),
+}
+_NO_WINDOW: _Limits = {"model.kernel": ((5,), "it has no windows")} | _BARE
 _NO_SELF: _Limits = {"attention.kind": (("full",), "it has no self-attention")}
 _OWN_ORDER: _Limits = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
 LIMITS: dict[str, _Limits] = {
     "transformer": _NO_WINDOW,
     "decoder": _NO_WINDOW,
+    "encoder": {
+        "model.kernel": ((5,), "it has no windows"),
+        "model.tied": (("all",), "it has one matrix"),
+        "model.target_vocab_size": ((0,), "it has one vocabulary"),
+    },
     "rnn": _OWN_ORDER
     | _NO_SELF
     | _NO_WINDOW
@@ -32,6 +41,7 @@ LIMITS: dict[str, _Limits] = {
     "rnn-attention": _OWN_ORDER | _NO_SELF | _NO_WINDOW,
     "lstmn": _OWN_ORDER | _NO_WINDOW | {"attention.kind": (("full",), "it looks at all that it has read")},
     "conv": _NO_SELF
+    | _BARE
     | {"positions.kind": (("sinusoidal", "learned", "none"), "positions act on its embeddings alone")},
 }
 
@@ -41,6 +51,7 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-tanh", "relu2", "swiglu", "geglu")
 # The fewest layers that each kind can do with, where that is more than none.
 LAYERS: dict[str, dict[str, int]] = {
     "decoder": {"decoder_layers": 1},
+    "encoder": {"encoder_layers": 1},
     **{kind: {"encoder_layers": 1, "decoder_layers": 1} for kind in ("transformer", *REPLACED)},
 }
 
@@ -70,6 +81,10 @@ class ModelConfig:
     output_bias: bool = False
     bias: bool = True  # of the products in attention and feed-forward
     scale_embedding: bool = True
+    embedding_norm: bool = False  # model.kind=encoder: a norm between the embeddings and the first layer
+    output_transform: bool = (
+        False  # model.kind=encoder: a product, the activation and a norm before the output
+    )
 
     def __post_init__(self) -> None:
         one_of("model.kind", self.kind, MODELS)

@@ -1,6 +1,6 @@
 """Which of the formats a folder or file is in, by looking at it, and what is read of it.
 
-    config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, llama
+    config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, llama, bert, distilbert
     *.bin                          a model of llama2.c
 
 Before this file: one file a format; after it: `regard import`.
@@ -16,7 +16,14 @@ from regard.models.folder import Loaded
 from regard.models.transformer import count_parameters
 from regard.tasks.task import task_named, with_article
 
-READERS = {"marian": "marian", "pegasus": "marian", "gpt2": "gpt2", "llama": "llama"}
+READERS = {
+    "marian": "marian",
+    "pegasus": "marian",
+    "gpt2": "gpt2",
+    "llama": "llama",
+    "bert": "bert",
+    "distilbert": "bert",
+}
 
 
 def read(path: Path) -> Loaded:
@@ -40,13 +47,14 @@ def read(path: Path) -> Loaded:
 def card(path: Path, loaded: Loaded) -> str:
     """A README.md for what was imported."""
     shape, task = loaded.config.model, task_named(loaded.config.task)
-    layers = f"{shape.encoder_layers} encoder and " if shape.kind == "transformer" else ""
+    stacks = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
+    layers = " and ".join(f"{count} {name}" for name, count in stacks.items() if count)
     return (
         f"# {with_article(task.noun).capitalize()} imported from {code(path.resolve().name)}\n\n"
-        f"- {layers}{shape.decoder_layers} decoder layers, "
+        f"- {layers} layers, "
         f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, "
         f"{count_parameters(loaded.model):,} parameters\n"
         f"- a vocabulary of {loaded.tokenizer.vocab_size:,} tokens\n\n"
-        "Its training data and scores are told where it came from. Measure it with "
-        f"`regard evaluate -m DIR`; use it with `regard {task.verb} -m DIR`.\n"
+        "Its training data and scores are told where it came from. Use it with "
+        f"`regard {task.verb} -m DIR`.\n"
     )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from regard.attention.dropout import dropout
 from regard.attention.positions import Positions
+from regard.layers.residual import Norm
 
 
 class Embedding(nn.Module):
@@ -27,16 +28,18 @@ class Embedding(nn.Module):
         positions: Positions,
         dropout: float = 0.0,
         scaled: bool = True,
+        normed: bool = False,
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
         self.positions = positions
         self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.norm = Norm(d_model) if normed else nn.Identity()
         self.dropout = dropout
 
     def forward(self, ids: Tensor, offset: int | Tensor = 0) -> Tensor:
         """ids (B, T), the first of which stands at `offset`, one for all or one a row (B,) -> (B, T, D)."""
-        x = self.positions.embed(F.embedding(ids, self.weight) * self.scale, offset)
+        x = self.norm(self.positions.embed(F.embedding(ids, self.weight) * self.scale, offset))
         return dropout(x, self.dropout, training=self.training)
 
     def project(self, hidden: Tensor) -> Tensor:

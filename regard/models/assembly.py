@@ -12,14 +12,15 @@ from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
-from regard.attention.kernel import build_kernel
+from regard.attention.kernel import build_kernel, tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_relations
-from regard.attention.site import Site, crossing, writing
+from regard.attention.site import Site, crossing, reading, writing
 from regard.config import Config
 from regard.data.inputs import Tokens
 from regard.layers.decoder import DecoderLayer
 from regard.layers.embedding import Embedding
+from regard.layers.encoder import EncoderLayer
 from regard.layers.residual import NORMS
 
 
@@ -36,6 +37,7 @@ class Tied(nn.Module):
             positions=positions,
             dropout=shape.dropout,
             scaled=shape.scale_embedding,
+            normed=shape.embedding_norm,
         )
 
     @property
@@ -66,6 +68,32 @@ def needed_mask(inputs: Tokens) -> Tensor | None:
     """The padding mask (B, 1, 1, S), or None where there is no padding to hide."""
     mask = inputs.mask
     return None if mask is None or bool(mask.all()) else padding_mask(mask)
+
+
+def encoder_stack(config: Config) -> tuple[nn.ModuleList, int | None]:
+    """The layers that read, and how many places they can: kernels tied, memory saved as the config says."""
+    shape = config.model
+    layers = [
+        EncoderLayer(
+            heads_for(config, reading(i)),
+            shape.d_model,
+            shape.d_ff,
+            norm=shape.norm,
+            dropout=shape.dropout,
+            activation=shape.activation,
+        )
+        for i in range(shape.encoder_layers)
+    ]
+    kernels = [layer.attention.kernel for layer in layers]
+    tie(kernels)
+    for layer in layers:
+        layer.recompute = config.train.recompute
+    return nn.ModuleList(layers), kernels[0].max_length
+
+
+def shorter(one: int | None, other: int | None) -> int | None:
+    """The smaller of two bounds; None does not bind."""
+    return min((bound for bound in (one, other) if bound is not None), default=None)
 
 
 def remembered(decoder: Iterable[Any], memory: Tensor) -> tuple[KeyValue, ...]:

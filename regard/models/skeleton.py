@@ -28,7 +28,10 @@ def skeleton(config: Config, tensors: int, where: Path) -> nn.Module:
     if foreign(config):
         with torch.random.fork_rng(devices=[]):
             return build(config)
-    layers = (config.model.kind != "decoder") * config.model.encoder_layers + config.model.decoder_layers
+    shape = config.model
+    layers = (shape.kind != "decoder") * shape.encoder_layers + (
+        shape.kind != "encoder"
+    ) * shape.decoder_layers
     if 5 * layers > tensors:
         raise ModelError(f"{where} has {tensors} tensors, too few for the {layers} layers of its config")
     with torch.random.fork_rng(devices=[]), torch.device("meta"):

@@ -5,7 +5,6 @@ calls it whole, with the target shifted by one (teacher forcing). Decoding calls
 and `step` once a token; both run the same layers.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,22 +13,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
-from regard.attention.kernel import tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_positions, build_source
-from regard.attention.site import reading
 from regard.attention.structural import Trees
 from regard.config import Config
 from regard.data.inputs import Tokens
-from regard.layers import Embedding, EncoderLayer
+from regard.layers import Embedding
 from regard.models.assembly import (
     Tied,
     closing_norm,
     decoder_layers,
-    heads_for,
+    encoder_stack,
     needed_mask,
     own_output,
     remembered,
+    shorter,
 )
 
 
@@ -67,31 +65,11 @@ class Transformer(Tied):
         super().__init__(config, positions)
         self._untie(config, positions)
         self.source_positions = build_source(config.positions, shape.d_model)
-        layers = [
-            EncoderLayer(
-                heads_for(config, reading(i)),
-                shape.d_model,
-                shape.d_ff,
-                norm=shape.norm,
-                dropout=shape.dropout,
-                activation=shape.activation,
-            )
-            for i in range(shape.encoder_layers)
-        ]
-        self._join(layers, config)
-        self.encoder = nn.ModuleList(layers)
+        self.encoder, bound = encoder_stack(config)
+        self.max_length = shorter(self.max_length, bound)
         self.decoder = decoder_layers(config, cross=True)
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.draw_weights(config)
-
-    def _join(self, layers: Sequence[EncoderLayer], config: Config) -> None:
-        """What the layers of the encoder have in common: tied kernels, their bound, how they save memory."""
-        kernels = [layer.attention.kernel for layer in layers]
-        tie(kernels)
-        bounds = [one for one in (self.max_length, kernels[0].max_length) if one is not None]
-        self.max_length = min(bounds, default=None)
-        for layer in layers:
-            layer.recompute = config.train.recompute
 
     def _untie(self, config: Config, positions: Positions) -> None:
         """The matrices that are not one with the source's, and the bias of the output (`model.tied`)."""

@@ -173,6 +173,17 @@ class Tokenizer:
         """What stands for a piece that is unknown to others; our own lines never need it."""
         return MASK
 
+    def begins(self, ids: Sequence[int]) -> list[bool]:
+        """Whether each of these ids, as a line has them, begins a word; a sign is a word."""
+        found, inside = [], False  # of a word
+        for number in ids:
+            piece = self._pieces[number]
+            byte = len(SPECIALS) <= number < len(RESERVED)
+            letters = byte or piece[:1].isalnum()
+            found.append(not (inside and letters))
+            inside = byte or piece[-1:].isalnum()
+        return found
+
     def token(self, number: int) -> str:
         """The piece with this id as it stands in the vocabulary: `▁cat`, `<0x0A>`, `</s>`."""
         return self._pieces[number]
@@ -190,6 +201,10 @@ class Tokenizer:
                 from regard.text.running import RunningText
 
                 return RunningText.from_tree(tree)
+            if tree.get("kind") == "wordpiece":
+                from regard.text.wordpiece import WordPieces
+
+                return WordPieces.from_tree(tree)
             if tree.get("kind"):
                 from regard.text.pieces import SentencePieces
 

@@ -1,0 +1,69 @@
+"""Texts to vectors: the encoder's places pooled into one, of length 1 where that is asked for.
+
+    embedder = regard.load("runs/minilm")
+    vectors = embedder.embed(["a cat", "a dog"])      (2, D)
+
+Before this file: `regard.tasks.encoder.reader`; after it: `regard embed`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.inputs import Tokens
+from regard.layers.pooling import pool
+from regard.tasks.encoder import EmbedConfig
+from regard.tasks.encoder.reader import Reader
+from regard.text.tokenizer import Tokenizer
+
+Vectors = npt.NDArray[np.float32]
+MANY = 4096  # vectors that are compared at a time
+
+
+class Embedder:
+    """An encoder and how its places become a vector; `regard.load` makes one from a folder."""
+
+    def __init__(
+        self, body: Any, tokenizer: Tokenizer, how: EmbedConfig | None = None, *, refuses: bool = False
+    ) -> None:
+        self.how = how or EmbedConfig()
+        self.reader = Reader(body.eval(), tokenizer, max_length=self.how.max_length, refuses=refuses)
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self.reader.body.output_weight.shape[1])
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A vector for each text (N, D), in their order."""
+        rows = list(self.stream(texts))
+        return np.stack(rows) if rows else np.zeros((0, self.width), np.float32)
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Vectors]:
+        """The vectors (D,) of texts that may have no end."""
+        return self.reader.stream(texts, self._vectors)
+
+    def _vectors(self, hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> Vectors:
+        pooled = pool(hidden, inputs.real, self.how.pooling).float()  # (B, D)
+        found: Vectors = (F.normalize(pooled, dim=-1) if self.how.normalise else pooled).cpu().numpy()
+        return found
+
+
+def cosines(one: Vectors, other: Vectors) -> Vectors:
+    """The cosine of each row with the row beside it: (N, D), (N, D) -> (N,)."""
+    return np.asarray(F.cosine_similarity(torch.from_numpy(one), torch.from_numpy(other)).numpy())
+
+
+def nearest(vectors: Vectors, among: Vectors, count: int) -> Iterator[list[tuple[int, float]]]:
+    """The `count` rows of `among` with the largest cosine to each vector: numbers and cosines, best first."""
+    held = F.normalize(torch.from_numpy(among), dim=-1)
+    for start in range(0, len(vectors), MANY):
+        part = F.normalize(torch.from_numpy(vectors[start : start + MANY]), dim=-1)
+        best = (part @ held.t()).topk(min(count, len(among)), dim=-1)
+        for values, rows in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            yield list(zip(rows, values, strict=True))

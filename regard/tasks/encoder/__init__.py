@@ -1,0 +1,63 @@
+"""What the tasks of encoders share: the text is read as a whole, then it becomes a vector, words or labels.
+
+`embed` gives vectors, `masked` fills gaps, `classify` and `tag` give labels. Each folder of theirs holds an
+encoder that `regard embed` can use and that another of them can begin with. `reader` reads texts with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.config import Config, merge
+from regard.config.rules import between, one_of
+from regard.errors import UsageError
+from regard.tasks.task import Task, task_of, with_article
+
+if TYPE_CHECKING:
+    from regard.models.folder import Loaded
+    from regard.tasks.embed.embedder import Embedder
+
+POOLINGS = ("mean", "first", "max")
+
+
+@dataclass(frozen=True)
+class EmbedConfig:
+    """How the places of a text become one vector: see `regard.layers.pooling`."""
+
+    pooling: str = "mean"
+    normalise: bool = True  # vectors of length 1, so that their product is their cosine
+    max_length: int = 0  # tokens of a text that are read; 0: as many as there are positions
+
+    def __post_init__(self) -> None:
+        one_of("embed.pooling", self.pooling, POOLINGS)
+        between("embed.max_length", self.max_length, 0, 1_000_000)
+
+
+class Encoding(Task):
+    """Base of the tasks of encoders."""
+
+    models = ("encoder",)
+    keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig}
+
+    def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
+        """An encoder has no layers that write."""
+        config = super().settle(config, asked, examples, base)
+        return merge(config, {"model.decoder_layers": 0})
+
+
+def body_of(model: Any) -> Any:
+    """The encoder in a model of these tasks: itself, or what its labels are made of."""
+    return getattr(model, "body", model)
+
+
+def open_embedder(folder: Path, **options: Any) -> "Embedder":
+    """Vectors from a folder of any of these tasks."""
+    from regard.models.folder import load
+    from regard.tasks.embed.embedder import Embedder
+
+    task = task_of(folder)
+    if not isinstance(task, Encoding):
+        raise UsageError(f"{folder} holds {with_article(task.noun)}; use regard {task.verb}")
+    loaded: Loaded = load(folder, **options)
+    return Embedder(body_of(loaded.model), loaded.tokenizer, loaded.config.of(EmbedConfig))
