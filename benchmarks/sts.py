@@ -4,7 +4,7 @@ Real weights are imported, every sentence becomes a vector, and the cosines are 
 numbers by Spearman's rank correlation. The published figure of each model stands beside ours. No time is
 measured.
 
-    python benchmarks/sts.py ../shared/data/stsb minilm-l6=FOLDER gte-small=FOLDER
+    python benchmarks/sts.py ../shared/data/stsb --model minilm-l6 FOLDER --model gte-small FOLDER
 """
 
 import argparse
@@ -56,10 +56,12 @@ def correlation(folder: Path, path: Path) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
-    parser.add_argument("models", nargs="+", metavar="NAME=FOLDER")
+    parser.add_argument(
+        "--model", nargs=2, action="append", required=True, dest="models", metavar=("NAME", "FOLDER")
+    )
     options = parser.parse_args()
     rows = []
-    for name, _, folder in (given.partition("=") for given in options.models):
+    for name, folder in options.models:
         found = {
             part: correlation(Path(folder), options.data / f"stsb-en-{part}.csv") for part in ("dev", "test")
         }

@@ -53,11 +53,11 @@ def body_of(model: Any) -> Any:
 
 def open_embedder(folder: Path, **options: Any) -> "Embedder":
     """Vectors from a folder of any of these tasks."""
-    from regard.models.folder import load
+    from regard.models.folder import load_folder
     from regard.tasks.embed.embedder import Embedder
 
     task = task_of(folder)
     if not isinstance(task, Encoding):
         raise UsageError(f"{folder} holds {with_article(task.noun)}; use regard {task.verb}")
-    loaded: Loaded = load(folder, **options)
+    loaded: Loaded = load_folder(folder, **options)
     return Embedder(body_of(loaded.model), loaded.tokenizer, loaded.config.of(EmbedConfig))

@@ -18,10 +18,10 @@ class Masked(Encoding):
 
     def load(self, folder: Path, **options: Any) -> "Filler":
         """The model in a folder, ready to fill."""
-        from regard.models.folder import load
+        from regard.models.folder import load_folder
         from regard.tasks.masked.filler import Filler
 
-        loaded = load(folder, **options)
+        loaded = load_folder(folder, **options)
         return Filler(loaded.model, loaded.tokenizer, max_length=loaded.config.of(EmbedConfig).max_length)
 
 
