@@ -35,9 +35,28 @@ def require_rouge() -> Any:
     return RougeScorer(list(_KINDS))
 
 
+class RougeScores:
+    """The sums of the lines so far."""
+
+    def __init__(self) -> None:
+        self._scorer, self._sums, self._count = require_rouge(), dict.fromkeys(_KINDS, 0.0), 0
+
+    def add(self, texts: Sequence[str], references: Sequence[str]) -> None:
+        """Count some more texts, each with its reference."""
+        for text, reference in zip(texts, references, strict=True):
+            found = self._scorer.score(reference, text)
+            for kind in _KINDS:
+                self._sums[kind] += found[kind].fmeasure
+            self._count += 1
+
+    def scores(self) -> Rouge:
+        """The means of all of them."""
+        one, two, subsequence = (100 * self._sums[kind] / self._count for kind in _KINDS)
+        return Rouge(one, two, subsequence, f"rouge-score {version('rouge-score')}|F1|no stemming")
+
+
 def rouge(texts: Sequence[str], references: Sequence[str]) -> Rouge:
     """The scores of texts against their references, one each."""
-    scorer = require_rouge()
-    found = [scorer.score(reference, text) for text, reference in zip(texts, references, strict=True)]
-    one, two, subsequence = (100 * sum(each[kind].fmeasure for each in found) / len(found) for kind in _KINDS)
-    return Rouge(one, two, subsequence, f"rouge-score {version('rouge-score')}|F1|no stemming")
+    sums = RougeScores()
+    sums.add(texts, references)
+    return sums.scores()

@@ -1,25 +1,28 @@
 """How good a translator is: BLEU and chrF as sacreBLEU counts them, ROUGE where asked for, and how fast.
 
-The signature names everything that a score depends on, so that it can be compared (Post 2018).
+The signature names everything that a score depends on, so that it can be compared (Post 2018). Lines are
+translated, counted and forgotten, so that a test set of any length takes the memory of some of its lines.
 """
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, tee, zip_longest
 from pathlib import Path
 from typing import Any
 
 from regard.errors import DataError
-from regard.measure.bleu import translation_scores
-from regard.measure.rouge import Rouge, require_rouge
-from regard.measure.rouge import rouge as score_rouge
+from regard.measure.bleu import TranslationScores
+from regard.measure.rouge import Rouge, RougeScores, require_rouge
 from regard.measure.score import Score
 from regard.tasks.task import Evaluation
 from regard.tasks.translation.files import corpus_of
 from regard.tasks.translation.load import load_translator
 from regard.tasks.translation.translator import Translation, Translator
 from regard.text.normalise import normalise
+
+HANDFUL = 256  # lines that are counted together
 
 
 @dataclass(frozen=True)
@@ -47,33 +50,77 @@ def score(
     rouge: bool = False,
 ) -> Scores:
     """Translate `sources` and compare with `references`, line by line; with ROUGE if it is wanted."""
-    began = time.perf_counter()
-    found = list(translator.stream(sources, beam=beam, batch_size=batch_size))
-    return compare(found, list(references), seconds=time.perf_counter() - began, rouge=rouge)
+    lines = translator.stream(sources, beam=beam, batch_size=batch_size)
+    return compare(lines, references, rouge=rouge)
 
 
 def compare(
-    found: list[Translation], references: list[str], *, seconds: float = 0.0, rouge: bool = False
+    found: Iterable[Translation],
+    references: Iterable[str],
+    *,
+    seconds: float | None = None,
+    rouge: bool = False,
 ) -> Scores:
-    """The scores of translations that took so many seconds."""
-    if len(found) != len(references):
-        raise DataError(f"there are {len(found)} sources and {len(references)} references; lines must match")
-    if not found:
+    """The scores of translations that took so many seconds; None: as long as `found` takes to come."""
+    waited, tally = _Waited(found), _Tally(rouge)
+    rows = zip_longest(waited, references)
+    while handful := list(islice(rows, HANDFUL)):
+        if any(None in row for row in handful):
+            rest = list(zip(*handful, *rows, strict=True))
+            counts = [tally.lines + sum(each is not None for each in side) for side in rest]
+            raise DataError(f"there are {counts[0]} sources and {counts[1]} references; lines must match")
+        tally.add(handful)
+    if not tally.lines:
         raise DataError("there is nothing to score: the test set has no lines")
-    texts = [each.text for each in found]
-    equal = sum(text == normalise(reference) for text, reference in zip(texts, references, strict=True))
-    scores = translation_scores(texts, references)
-    return Scores(
-        bleu=scores["bleu"].value,
-        chrf=scores["chrf"].value,
-        signature=scores["bleu"].signature,
-        sentences=len(texts),
-        seconds=seconds,
-        tokens_per_second=sum(each.tokens for each in found) / seconds if seconds > 0 else 0.0,
-        exact=equal / len(texts),
-        chrf_signature=scores["chrf"].signature,
-        rouge=score_rouge(texts, references) if rouge else None,
-    )
+    return tally.scores(waited.seconds if seconds is None else seconds)
+
+
+class _Waited:
+    """An iterator, and the seconds that it was waited for."""
+
+    def __init__(self, inner: Iterable[Translation]) -> None:
+        self._inner, self.seconds = iter(inner), 0.0
+
+    def __iter__(self) -> Iterator[Translation]:
+        return self
+
+    def __next__(self) -> Translation:
+        began = time.perf_counter()
+        try:
+            return next(self._inner)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+
+class _Tally:
+    """What the lines so far came to."""
+
+    def __init__(self, rouge: bool) -> None:
+        self.counts, self.rouge = TranslationScores(), RougeScores() if rouge else None
+        self.lines = self.equal = self.tokens = 0
+
+    def add(self, rows: Sequence[tuple[Translation, str]]) -> None:
+        texts, references = [found.text for found, _ in rows], [reference for _, reference in rows]
+        self.lines += len(rows)
+        self.equal += sum(text == normalise(each) for text, each in zip(texts, references, strict=True))
+        self.tokens += sum(found.tokens for found, _ in rows)
+        self.counts.add(texts, references)
+        if self.rouge:
+            self.rouge.add(texts, references)
+
+    def scores(self, seconds: float) -> Scores:
+        scores = self.counts.scores()
+        return Scores(
+            bleu=scores["bleu"].value,
+            chrf=scores["chrf"].value,
+            signature=scores["bleu"].signature,
+            sentences=self.lines,
+            seconds=seconds,
+            tokens_per_second=self.tokens / seconds if seconds > 0 else 0.0,
+            exact=self.equal / self.lines,
+            chrf_signature=scores["chrf"].signature,
+            rouge=self.rouge.scores() if self.rouge else None,
+        )
 
 
 def evaluation(
@@ -96,8 +143,9 @@ def evaluation(
         print(translator.note, file=sys.stderr)
     if corpus.parses:
         translator = translator.parsed(*corpus.parses)
-    pairs = list(corpus.pairs())
-    sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    # The references wait for as many lines as the translator reads ahead.
+    ahead, behind = tee(corpus.pairs())
+    sources, references = (pair.src for pair in ahead), (pair.tgt for pair in behind)
     found = score(translator, sources, references, beam=beam, batch_size=batch_size, rouge=rouge)
     scores = named_scores(found)
     del scores["exact"]  # scripts rely on the names that are left

@@ -1,12 +1,14 @@
 """Scores against sacrebleu called directly."""
 
+from collections.abc import Iterator
+
 import pytest
 import sacrebleu
 import torch
 
 from regard.errors import DataError
 from regard.models.table import TableModel
-from regard.tasks.translation.evaluate import compare, score
+from regard.tasks.translation.evaluate import HANDFUL, compare, score
 from regard.tasks.translation.translator import Translation, Translator
 from regard.text.tokenizer import Tokenizer
 
@@ -54,3 +56,26 @@ def test_sources_without_references_are_refused_with_both_counts() -> None:
 def test_nothing_cannot_be_scored() -> None:
     with pytest.raises(DataError, match="nothing to score"):
         compare([], [])
+
+
+def test_lines_are_forgotten_once_they_are_counted() -> None:
+    held: list[int] = []
+    alive: set[int] = set()
+
+    class Line(str):
+        def __init__(self, _: str) -> None:
+            alive.add(id(self))
+
+        def __del__(self) -> None:
+            alive.discard(id(self))
+
+    def translations() -> Iterator[Translation]:
+        for number in range(20 * HANDFUL):
+            held.append(len(alive))
+            yield Translation(Line(f"a {number}"), 0.0, False)
+
+    scores = compare(translations(), (f"a {number}" for number in range(20 * HANDFUL)))
+    assert scores.sentences == 20 * HANDFUL
+    assert scores.exact == 1
+    assert max(held) <= 3 * HANDFUL
+    assert held[-1] > 0
