@@ -37,12 +37,22 @@ PATIENCE = 60.0  # seconds for an answer
 # The one who watches ---------------------------------------------------------------------------------
 
 
-def watch(port: int, pipe: Connection) -> None:
-    """Ask for /health until told to end; a word on the pipe ends a part and gets what was seen in it."""
-    longest, failed, count = 0.0, 0, 0
+def denied(*processes: int) -> float:
+    """Seconds that the first threads of these processes stood in line for a core, so far."""
+    found = (Path(f"/proc/{process}/schedstat").read_text() for process in processes)
+    return sum(int(each.split()[1]) for each in found) / 1e9
+
+
+def watch(port: int, process: int, pipe: Connection) -> None:
+    """Ask for /health until told to end; a word on the pipe ends a part and gets what was seen in it.
+
+    Of the longest wait it is told how much of it the server, or this watcher, stood in line for a core, which
+    is the doing of whatever else runs on the machine; and the longest without that.
+    """
+    longest, ours, failed, count = (0.0, 0.0), 0.0, 0, 0
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     while True:
-        began = time.perf_counter()
+        began, stood = time.perf_counter(), denied(process, os.getpid())
         try:
             client.request("GET", "/health")
             answer = client.getresponse()
@@ -51,12 +61,13 @@ def watch(port: int, pipe: Connection) -> None:
         except OSError:
             client.close()
             failed += 1
-        longest, count = max(longest, time.perf_counter() - began), count + 1
+        took, stood = time.perf_counter() - began, denied(process, os.getpid()) - stood
+        longest, ours, count = max(longest, (took, stood)), max(ours, took - stood), count + 1
         if pipe.poll(PAUSE):
             if pipe.recv() is None:
                 return
-            pipe.send((longest, failed, count))
-            longest, failed, count = 0.0, 0, 0
+            pipe.send((*longest, ours, failed, count))
+            longest, ours, failed, count = (0.0, 0.0), 0.0, 0, 0
 
 
 @dataclass
@@ -67,6 +78,7 @@ class Watched:
     port: int
     pipe: Any
     idle: float = 0.0  # MB
+    peak: float = 0.0  # MB above that in this part
     codes: Counter[int] = field(default_factory=Counter)
     sent: int = 0
 
@@ -74,13 +86,20 @@ class Watched:
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(f"{name}:"))
 
+    def look(self) -> float:
+        """The most MB above idle since it was looked at last."""
+        found = self.megabytes("VmHWM") - self.idle
+        self.peak = max(self.peak, found)
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+        return found
+
     def row(self, what: str) -> list[str]:
         """What the part that ends here has shown; the next begins."""
         self.pipe.send("so far")
-        longest, failed, count = self.pipe.recv()
-        peak = self.megabytes("VmHWM") - self.idle
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+        longest, stood, ours, failed, count = self.pipe.recv()
+        self.look()
+        peak, self.peak = self.peak, 0.0
         codes = ", ".join(f"{code}: {number:,}" for code, number in sorted(self.codes.items()))
         faults = sum(number for code, number in self.codes.items() if code >= 500 and code != 503)
         row = [
@@ -88,7 +107,8 @@ class Watched:
             f"{self.sent:,}",
             codes,
             str(faults),
-            f"{1000 * longest:.0f} ms of {count:,}",
+            f"{1000 * longest:.0f} ms, {1000 * stood:.0f} of them without a core",
+            f"{1000 * ours:.0f} ms of {count:,}",
             str(failed),
         ]
         self.codes, self.sent = Counter(), 0
@@ -189,8 +209,15 @@ async def attack(server: Watched, minutes: float) -> tuple[list[list[str]], int]
     seeds, raw = bodies(), raw_requests()
     await asyncio.sleep(min(20.0, 10 * minutes))
     rows = [server.row("nobody asks")]
+    most: dict[float, bytes] = {}
     for data in [*map(framed, seeds), *raw]:
+        before = server.megabytes("VmRSS") - server.idle
+        server.look()
         await send(server, data)
+        most[server.look() - before] = data
+    for size in sorted(most)[-5:]:
+        start, _, end = most[size].partition(b"\r\n\r\n")
+        print(f"  {size:5.0f} MB more: {start[:30]!r} ... {end[:90]!r}, {len(end):,} bytes", flush=True)
     rows.append(server.row("every known input, one after the other"))
     end = time.monotonic() + 60 * minutes
     small = [data for data in seeds if len(data) < 60_000]
@@ -222,7 +249,9 @@ def start(model: str, log: Path) -> Watched:
             raise SystemExit(log.read_text())
     port = int(found[1])
     ours, theirs = multiprocessing.Pipe()
-    multiprocessing.get_context("spawn").Process(target=watch, args=(port, theirs), daemon=True).start()
+    multiprocessing.get_context("spawn").Process(
+        target=watch, args=(port, process.pid, theirs), daemon=True
+    ).start()
     server = Watched(process, port, ours)
     server.pipe.send("so far")
     server.pipe.recv()
@@ -247,7 +276,7 @@ def main() -> None:
             server.process.wait(timeout=60)
         said = log.read_text(errors="replace")
     header = ["part", "requests", "answers by status (0: none)", "5xx but 503"]
-    header += ["longest wait for /health", "of them failed", "MB above idle, peak"]
+    header += ["longest wait for /health", "longest but for cores", "of them failed", "MB above idle, peak"]
     note = (
         f"The server {'was' if alive else 'was NOT'} alive at the end; {said.count('Traceback')} tracebacks "
         f"in its log of {len(said):,} characters; schemathesis found server errors in {failed} runs. Idle: "

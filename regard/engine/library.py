@@ -10,7 +10,7 @@ import threading
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
@@ -104,7 +104,23 @@ def _library() -> Any:
     library.regard_free.argtypes = [c_void_p]
     library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
+    library.regard_bound.argtypes = [c_int64]
+    library.regard_bound.restype = None
+    library.regard_held.restype = c_int64
     return library
+
+
+def bound(size: int) -> None:
+    """From now on what is being written in this process takes so many bytes at most; more sentences wait.
+
+    Each call may have an eighth of that, or one sentence, whatever the others have.
+    """
+    _library().regard_bound(size)
+
+
+def held() -> int:
+    """The bytes that there are now for sentences to be written into, in this process."""
+    return int(_library().regard_held())
 
 
 class Packed:
@@ -251,4 +267,4 @@ def _side(side: SideShape) -> _Side:
     return _Side(**vars(side))
 
 
-__all__ = ["PRECISIONS", "Call", "Output", "Packed"]
+__all__ = ["PRECISIONS", "Call", "Output", "Packed", "bound", "held"]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import DataError, UsageError
 from regard.serving.answers import in_json
-from regard.serving.limits import LOOK_NUMBERS
+from regard.serving.limits import LOOK_BYTES, LOOK_NUMBERS
+from regard.serving.scratch import SHARED
 from regard.serving.served import Served
 
 if TYPE_CHECKING:
@@ -148,4 +149,5 @@ def _look(served: Served, glance: Glance, text: str) -> bytes:
     weights = sum(each.weights.numel() for each in found.maps)
     if weights > 2 * LOOK_NUMBERS:  # the translation is much longer than the sentence
         raise DataError(f"q has {weights:,} weights with its translation; take a shorter sentence")
-    return in_json(found.to_dict())
+    with SHARED.taking(LOOK_BYTES * (weights + LOOK_NUMBERS)):
+        return in_json(found.to_dict())

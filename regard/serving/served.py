@@ -16,7 +16,7 @@ from regard.config.file import read_config
 from regard.errors import UsageError
 from regard.serving.family import Loading, Place
 from regard.serving.guess import likeliest
-from regard.serving.limits import Refusal
+from regard.serving.limits import CACHES, Refusal
 from regard.text.languages import language_name
 
 if TYPE_CHECKING:
@@ -54,10 +54,14 @@ def pair_of(place: Place) -> tuple[str, str]:
 def load_served(place: Place, how: Loading | None = None) -> Served:
     """The model in a folder, ready to translate."""
     # torch is loaded while the server already answers
+    from regard.engine.engine import Engine
+    from regard.engine.library import bound
     from regard.tasks.translation.load import load_translator
 
     config, how = read_config(place.folder), how or Loading()
     translator = load_translator(place.folder, device=how.device, precision=how.precision, engine=how.engine)
+    if isinstance(translator.engine, Engine):
+        bound(CACHES)
     limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
     return Served(place, translator, max(1, min(each for each in limits if each) - 1))
 

@@ -19,6 +19,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
+from regard.process.allocator import return_freed_memory
 from regard.serving.guard import Guard, in_bytes
 from regard.serving.limits import CONNECTIONS, HEAD, HEADERS, Refusal
 from regard.serving.service import DRAINING, Service
@@ -248,6 +249,7 @@ def _cannot(host: str, port: int, error: Exception) -> UsageError:
 
 def serve(service: Service, app: Any, listening: socket.socket) -> None:
     """Answer until told to end; the fault of loading, if there was one."""
+    return_freed_memory()
     config = uvicorn.Config(
         app,
         http=Connection,

@@ -16,9 +16,11 @@ from regard.attention.record import record
 from regard.data.inputs import pad_sources
 from regard.look.trace import attentions
 from regard.serving.align import Tokens, Traced, token_spans
+from regard.serving.scratch import SHARED
 from regard.tasks.translation.translator import Translator
 
-NUMBERS = 1 << 22  # that one pass may hold of logits, and of weights; more rows take more passes
+NUMBERS = 1 << 20  # that one pass may hold of logits, and of weights; more rows take more passes
+BYTES = 16  # that each of them takes: scores, weights, and what is made of them
 Written = tuple[Sequence[int], str]  # ids, and the text that they spell
 
 
@@ -28,8 +30,9 @@ def trace(translator: Translator, sources: Sequence[str], written: Sequence[Writ
     read = tokenizer.encode_batch(list(sources))
     spans = {source: token_spans(tokenizer, ids, source) for source, ids in zip(sources, read, strict=True)}
     found = []
-    for rows in _passes(translator, read, [ids for ids, _ in written]):
-        seen = weights_of(translator, [read[row] for row in rows], [written[row][0] for row in rows])
+    for rows, numbers in _passes(translator, read, [ids for ids, _ in written]):
+        with SHARED.taking(BYTES * numbers):
+            seen = weights_of(translator, [read[row] for row in rows], [written[row][0] for row in rows])
         for row, (probabilities, weights) in zip(rows, seen, strict=True):
             ids, text = written[row]
             source = Tokens(sources[row], spans[sources[row]])
@@ -40,12 +43,14 @@ def trace(translator: Translator, sources: Sequence[str], written: Sequence[Writ
 
 def _passes(
     translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]
-) -> list[range]:
-    """The rows in handfuls whose weights may be held at a time."""
+) -> list[tuple[range, int]]:
+    """The rows in handfuls whose weights may be held at a time, and the numbers of each."""
     heads = sum(each.n_heads for each in attentions(translator.model))
     longest = 1 + max((len(ids) for ids in (*read, *written)), default=0)
-    rows = max(1, NUMBERS // max(1, heads * longest * longest))
-    return [range(first, min(first + rows, len(read))) for first in range(0, len(read), rows)]
+    row = max(1, heads * longest * longest)
+    rows = max(1, NUMBERS // row)
+    handfuls = [range(first, min(first + rows, len(read))) for first in range(0, len(read), rows)]
+    return [(each, NUMBERS + row * len(each)) for each in handfuls]
 
 
 def weights_of(

@@ -178,3 +178,19 @@ def test_real_sentences_in_fp32(model: Path, beam: int):
     found = list(fast.stream(lines, beam=beam, batch_size=3))
     assert [each.text for each in found] == [each.text for each in wanted]
     assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
+
+
+def test_few_bytes_for_caches_change_nothing_and_are_kept_to() -> None:
+    model, sources = transformer({}), sentences()
+    engine = Engine(model, precision="fp32", threads=2)
+    rules = Rules.of(DecodeConfig(max_extra=90), map(len, sources), specials=OUR_SPECIALS)
+    wanted = engine.search(sources, rules, beam=3, n_best=3)
+    before = library.held()
+    assert before > 0
+    try:
+        for size in (before // 3, 1):
+            library.bound(size)
+            assert engine.search(sources, rules, beam=3, n_best=3) == wanted
+            assert library.held() < before
+    finally:
+        library.bound(2**30)

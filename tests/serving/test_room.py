@@ -38,10 +38,10 @@ def test_long_requests_leave_room_for_short_ones():
 
 
 def test_bytes_are_held_until_the_answer_is_sent():
-    room = Room(Limits(held=1000), lambda: 0.0)
+    room = Room(Limits(held=999), lambda: 0.0)
     places = [room.enter() for _ in range(5)]
-    for place in places[:4]:
-        place.hold(250)
+    for place in places[:3]:
+        place.hold(333)
     assert refused(places[4].hold, 1).status == 429
     places[0].computed()
     assert refused(places[4].hold, 1).status == 429
@@ -53,11 +53,11 @@ def test_bytes_are_held_until_the_answer_is_sent():
     assert (room.inside, room.long, room.held) == (0, 0, 0)
 
 
-def test_a_request_may_have_a_quarter():
-    room = Room(Limits(held=1000), lambda: 0.0)
+def test_a_request_may_have_a_third():
+    room = Room(Limits(held=999), lambda: 0.0)
     place = room.enter()
-    assert refused(place.hold, 251).status == 413
-    place.hold(250)
+    assert refused(place.hold, 334).status == 413
+    place.hold(333)
 
 
 def test_a_late_one_is_given_up_and_one_in_time_is_not():

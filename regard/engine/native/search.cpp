@@ -9,6 +9,11 @@ namespace regard {
 
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 
+// Bytes of caches of all searches in this process: what the sentences under way may come to, what is there, and how much
+// of the first there may be. Each search may have a share of it whatever the others have, or one sentence.
+std::atomic<size_t> claimed_by_all{0}, held_by_all{0}, bound{(size_t)1 << 30};
+constexpr size_t SHARES = 8;
+
 enum Flags : uint64_t { OVER = 1, ENCODE = 2, GATHER = 4 };
 constexpr int FLAGS = 3, CALL = 29;  // bits of a step; the rest is the turn
 
@@ -18,7 +23,17 @@ void Search::start(const Request& request, Queue& queue, const Choice& choice, i
     newcomers_.clear();
     narrowed_.clear();
     if ((int)slots_.size() < slots) slots_.resize((size_t)slots);
-    for (Slot& slot : slots_) slot.sentence = -1;
+    for (Slot& slot : slots_) {
+        slot.sentence = -1;
+        release(slot);
+    }
+}
+
+Search::~Search() {
+    for (Slot& slot : slots_) {
+        release(slot);
+        held_by_all -= cache_bytes(slot.room);
+    }
 }
 
 int Search::run(Worker& worker) {
@@ -139,20 +154,27 @@ void Search::finish(Slot& slot) {
         std::copy(output.ids.begin(), output.ids.end(), to);
     }
     slot.sentence = -1;
+    release(slot);
 }
 
 // Waiting sentences take free slots, a few together, so that the encoder has more than one to work on.
 void Search::admit() {
     newcomers_.clear();
     narrowed_.clear();
+    if (queue_->status != DONE) {  // the call ends, whatever is in the slots
+        for (Slot& slot : slots_) release(slot);
+        return;
+    }
     int free = 0, tokens = 0;
     for (int i = 0; i < limit_; i++) free += slots_[(size_t)i].sentence < 0;
     if (free < limit_ && free < std::max(1, limit_ / 8)) return;
     for (int i = 0; i < limit_; i++) {
         if (slots_[(size_t)i].sentence >= 0) continue;
         if (tokens >= NEW_TOKENS) return;
-        size_t place = queue_->next.fetch_add(1);
-        if (place >= queue_->order.size()) return;
+        size_t place = queue_->next.load();  // another team may take it: the next one is no longer
+        if (place >= queue_->order.size() || !claim(slots_[(size_t)i], queue_->order[place])) return;
+        place = queue_->next.fetch_add(1);
+        if (place >= queue_->order.size()) return release(slots_[(size_t)i]);
         enter(slots_[(size_t)i], queue_->order[place]);
         tokens += slots_[(size_t)i].length;
     }
@@ -213,13 +235,42 @@ int Search::chunks(const Slot& slot) const {
     return choice_->chunks() + (model_.shortlist.always.empty() ? 0 : slot.choice.chunks());
 }
 
+size_t Search::cache_bytes(size_t places) const {
+    size_t heads = (size_t)model_.shape.decoder.kv_heads;
+    return model_.decoder.size() * heads * places * (size_t)model_.place_width() * model_.cell();
+}
+
+// Whether there is room for all that a sentence may be written with; if so, it is the sentence's.
+bool Search::claim(Slot& slot, int sentence) {
+    size_t bytes = cache_bytes((size_t)request_->most[sentence] * (size_t)request_->beam);
+    size_t most = bound.load(std::memory_order_relaxed), own = claimed_ + bytes;
+    bool fits = own <= most / 2 && claimed_by_all.load(std::memory_order_relaxed) + bytes <= most;
+    if (claimed_ != 0 && own > most / SHARES && !fits) return false;
+    claimed_ += slot.claim = bytes;
+    claimed_by_all += bytes;
+    return true;
+}
+
+// A sentence has left: its claim is void, and what it wrote into is kept for the next one if little is kept already.
+void Search::release(Slot& slot) {
+    claimed_ -= slot.claim;
+    claimed_by_all -= slot.claim;
+    slot.claim = 0;
+    if (held_by_all <= bound.load(std::memory_order_relaxed) / 2) return;
+    held_by_all -= cache_bytes(slot.room);
+    slot.cache.clear();
+    slot.room = 0;
+}
+
 // Places for one step more; twice as many when they are full. Each head's go to where its new ones begin.
 void Search::make_room(Slot& slot) {
     size_t layers = model_.decoder.size(), heads = (size_t)model_.shape.decoder.kv_heads, beam = (size_t)request_->beam;
     size_t place = (size_t)model_.place_width() * model_.cell(), used = (size_t)slot.step * beam, before = slot.room;
     if (slot.cache.empty()) slot.cache.resize(layers), slot.cache_at.resize(layers);
     if (used + beam > before) {
-        slot.room = (size_t)(slot.step < 16 ? 16 : slot.step * 2) * beam;
+        int most = request_->most[slot.sentence];
+        slot.room = std::max(before, (size_t)std::min(most, slot.step < 16 ? 16 : slot.step * 2) * beam);
+        held_by_all += cache_bytes(slot.room - before);
         for (auto& cache : slot.cache) {
             uint8_t* at = cache.fit(heads * slot.room * place, heads * before * place);
             for (size_t head = heads; used > 0 && head-- > 1;)
@@ -261,3 +312,9 @@ void Search::group() {
 }
 
 }  // namespace regard
+
+// From now on the caches of all searches of this process come to so many bytes at most.
+extern "C" __attribute__((visibility("default"))) void regard_bound(int64_t bytes) { regard::bound = (size_t)bytes; }
+
+// The bytes of them that are there now.
+extern "C" __attribute__((visibility("default"))) int64_t regard_held() { return (int64_t)regard::held_by_all; }

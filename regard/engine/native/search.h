@@ -44,6 +44,7 @@ struct Output {
 struct Slot {
     int sentence = -1, length = 0, step = 0;
     size_t room = 0;  // places of a cache
+    size_t claim = 0;  // bytes of caches that its sentence may come to
     bool likeliest_ended = false;
     std::vector<Hypothesis> live, next;
     std::vector<Output> found;
@@ -66,6 +67,7 @@ struct Queue {
 class Search {
 public:
     Search(const Model& model, int threads) : model_(model), tops_((size_t)threads) {}
+    ~Search();
 
     // Before each call; `call` is its number. Threads that are late from the call before may still be in `run`.
     void start(const Request& request, Queue& queue, const Choice& choice, int slots, int call);
@@ -87,6 +89,9 @@ private:
     void narrow(Slot& slot);
     void gather(Worker& worker);
     int chunks(const Slot& slot) const;
+    size_t cache_bytes(size_t places) const;
+    bool claim(Slot& slot, int sentence);
+    void release(Slot& slot);
     void make_room(Slot& slot);
     void lay_out();
     void group();
@@ -98,6 +103,7 @@ private:
     std::vector<uint64_t> marks_;     // a bit an id
     std::vector<Slot*> narrowed_;     // whose lists are new
     int limit_ = 0, stride_ = 0;  // slots; masses of a row
+    size_t claimed_ = 0;          // bytes of caches
     int call_ = 0;
     // What the next step is: the number of the piece of work that planned it, the number of the call, and flags. A thread
     // reads it whole, and with it can join a step in which the others are already.
