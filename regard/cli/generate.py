@@ -50,6 +50,12 @@ class Options:
         str, typer.Option(help="Past the model's positions: slide (forget the beginning) or refuse.")
     ] = "slide"
     batch_size: Annotated[int, typer.Option(help="Prompts written on together.")] = 8
+    precision: Annotated[
+        str, typer.Option(help="int8, bf16, fp32; auto: fp32, the text that the weights give.")
+    ] = "auto"
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a text: prompt, text, ended, ids, logprobs.")
     ] = False
@@ -88,7 +94,9 @@ def generate(options: Options) -> None:
 
     wish = options.wish()
     expect(options.model, "language")
-    writer: Writer = load(options.model)
+    writer: Writer = load(options.model, precision=options.precision, engine=options.engine)
+    if writer.note:
+        print(writer.note, file=sys.stderr)
     if options.prompt is not None and options.n == 1 and not options.as_json:
         _watch(writer, options.prompt, wish)
         return

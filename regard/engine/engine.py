@@ -18,12 +18,13 @@ from regard.engine import library
 from regard.engine.path import available
 from regard.engine.places import Places
 from regard.engine.shortlist import Shortlist
-from regard.engine.weights import lay_out, unsupported
+from regard.engine.weights import BOTH, lay_out, unsupported
 from regard.errors import UsageError
 from regard.models.transformer import Transformer
 from regard.process.machine import cores
 
 PRECISIONS = ("auto", "int8", "bf16", "fp32")
+ENGINES = ("auto", "native", "readable")
 
 
 class Engine:
@@ -42,13 +43,11 @@ class Engine:
         With a `shortlist`, a sentence is written with the tokens that it allows; the mass of the others
         is estimated.
         """
-        if precision not in PRECISIONS:
-            raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
         reason = refusal(model)
         if reason is not None:
             raise UsageError(f"the native engine cannot run this model: {reason}")
-        self.precision = "int8" if precision == "auto" else precision
-        self.threads = threads or min(torch.get_num_threads(), cores())
+        self.precision = precision_named(precision, auto="int8")
+        self.threads = at_most(threads)
         self._packed = library.Packed(lay_out(model), precision=self.precision)
         self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)
         if shortlist is not None:
@@ -97,6 +96,30 @@ class Engine:
         return [[Hypothesis(each.ids, each.score, each.cut) for each in outputs] for outputs in found]
 
 
-def refusal(model: object) -> str | None:
-    """Why the engine cannot run this model here; None where it can."""
-    return available() or unsupported(model)
+def precision_named(word: str, *, auto: str) -> str:
+    """The precision that a word names."""
+    if word not in PRECISIONS:
+        raise UsageError(f"precision ({word}) must be one of {', '.join(PRECISIONS)}")
+    return auto if word == "auto" else word
+
+
+def at_most(threads: int) -> int:
+    """So many threads; 0: as many as torch uses and may run."""
+    return threads or min(torch.get_num_threads(), cores())
+
+
+def refusal(model: object, wanted: str = BOTH) -> str | None:
+    """Why the engine cannot run this model here, as a model of that kind; None where it can."""
+    return available() or unsupported(model, wanted)
+
+
+def left_aside(model: object, wanted: str = BOTH, *, precision: str, engine: str) -> str | None:
+    """Why the engine is not taken for a model; None where it is. Refuses a wish that only it could grant."""
+    precision_named(precision, auto="")
+    if engine not in ENGINES:
+        raise UsageError(f"engine ({engine}) must be one of {', '.join(ENGINES)}")
+    reason = "it was asked for" if engine == "readable" else refusal(model, wanted)
+    if reason is not None and (engine == "native" or precision in ("int8", "bf16")):
+        wish = "--engine native" if engine == "native" else f"--precision {precision}"
+        raise UsageError(f"{wish} needs the native engine, which cannot be used: {reason}")
+    return reason

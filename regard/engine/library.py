@@ -20,7 +20,7 @@ import torch
 
 from regard.engine.path import PRECISIONS, compiled, path
 from regard.engine.shortlist import Shortlist
-from regard.engine.weights import SideShape, Weights
+from regard.engine.weights import PANEL, SideShape, Weights
 from regard.errors import ModelError, RegardError
 
 DONE, BROKEN, CANCELLED = range(3)
@@ -67,6 +67,13 @@ class _Request(Structure):
     ]
 
 
+class _Read(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("rows", "threads")),
+        *((name, c_void_p) for name in ("ids", "starts", "lengths", "before", "after", "places", "logits")),
+    ]
+
+
 @dataclass(frozen=True)
 class Call:
     """What one translation asks for; sentences as ids with their end."""
@@ -104,6 +111,8 @@ def _library() -> Any:
     library.regard_free.argtypes = [c_void_p]
     library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
+    library.regard_read.argtypes = [c_void_p, POINTER(_Read)]
+    library.regard_forget.argtypes = [c_void_p]
     library.regard_bound.argtypes = [c_int64]
     library.regard_bound.restype = None
     library.regard_held.restype = c_int64
@@ -123,6 +132,16 @@ def held() -> int:
     return int(_library().regard_held())
 
 
+class Past:
+    """Keys and values of what a row has read, inside the library; freed with this object."""
+
+    def __init__(self, address: int) -> None:
+        self._library, self.address = _library(), address
+
+    def __del__(self) -> None:
+        self._library.regard_forget(self.address)
+
+
 class Packed:
     """A model inside the library; freed with this object."""
 
@@ -133,7 +152,8 @@ class Packed:
         # The embeddings are read where they are, the rest is packed.
         self._alive = weights.tensors[-2:]
         self._limits = weights.source_vocab, weights.target_vocab
-        self.d_model, self.planes = weights.d_model, weights.planes
+        self.d_model, self.planes, self.vocab_size = weights.d_model, weights.planes, weights.target_vocab
+        self.output_width = -(-self.vocab_size // PANEL) * PANEL
         shape = _shape(weights, precision)
         tensors = (_Tensor * len(weights.tensors))()
         for place, (weight, bias) in zip(tensors, weights.tensors, strict=True):
@@ -186,6 +206,37 @@ class Packed:
         if status != DONE:
             raise RegardError("the native engine ran out of memory; translate smaller batches")
         return arrays.outputs(call.n_best)
+
+    def read(
+        self,
+        rows: Sequence[tuple[Past | None, int]],
+        ids: "array[int]",
+        starts: "array[int]",
+        *,
+        places: torch.Tensor | None,
+        logits: torch.Tensor | None,
+        threads: int,
+    ) -> list[tuple[Past | None, int]]:
+        """Rows of a decoder that stands alone, each with the ids that it reads now, as they are afterwards.
+
+        Those of row r are ids[starts[r] : starts[r + 1]]. `logits` (R, `output_width`) are filled where each
+        row reads one; without them it may read many, or none.
+        """
+        self._check(ids, self._limits[0])
+        lengths = array("i", [length for _, length in rows])
+        before = array("Q", [0 if past is None else past.address for past, _ in rows])
+        after = array("Q", bytes(8 * len(rows)))
+        arrays = (ids, starts, lengths, before, after)
+        given = (None if tensor is None else tensor.data_ptr() for tensor in (places, logits))
+        request = _Read(len(rows), threads, *(each.buffer_info()[0] for each in arrays), *given)
+        if self._library.regard_read(self._handle, request) != DONE:
+            raise RegardError("the native engine ran out of memory; read shorter texts or fewer at a time")
+        return [
+            (past if now == then else Past(now), length + end - begin)
+            for (past, length), then, now, begin, end in zip(
+                rows, before, after, starts, starts[1:], strict=False
+            )
+        ]
 
     @staticmethod
     def _check(ids: Sequence[int], limit: int) -> None:
@@ -267,4 +318,4 @@ def _side(side: SideShape) -> _Side:
     return _Side(**vars(side))
 
 
-__all__ = ["PRECISIONS", "Call", "Output", "Packed", "bound", "held"]
+__all__ = ["PRECISIONS", "Call", "Output", "Packed", "Past", "bound", "held"]

@@ -1,122 +1,23 @@
 // The library's face: a model is made once, translated with from any thread, and freed. Threads and scratch memory are
 // kept from call to call; two calls at the same time have their own. Called from regard/engine/library.py.
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <functional>
-#include <mutex>
+#include <memory>
 #include <numeric>
 #include <string>
-#include <thread>
 
+#include "reading.h"
 #include "search.h"
 #include "trial.h"
 
 namespace regard {
 namespace {
 
-constexpr std::chrono::microseconds AWAKE{300};  // that a thread waits before it sleeps: the next call is often near
-
-// Waits, for a while, until something is so.
-template <class Condition>
-void stay_awake(Condition condition) {
-    auto end = std::chrono::steady_clock::now() + AWAKE;
-    for (int i = 1; !condition(); i++) {
-        if (i % 64 == 0 && std::chrono::steady_clock::now() > end) return;
-        relax();
-    }
-}
-
-// Some teams of threads, their scratch memory and their slots. The calling thread is the first of them. A call is over
-// when the first threads of all teams say so; others that lost their cores meanwhile find that out when they come.
-class Crew {
-public:
-    Crew(const Model& model, int teams, int size) : teams(teams), size(size), born(getpid()) {
-        for (int t = 0; t < teams; t++) {
-            desks_.push_back(std::make_unique<Desk>(size));
-            searches.push_back(std::make_unique<Search>(model, size));
-            for (int rank = 0; rank < size; rank++)
-                workers_.push_back(std::make_unique<Worker>(model, *desks_.back(), rank));
-        }
-        for (int i = 1; i < teams * size; i++) threads_.emplace_back([this, i] { serve(i); });
-    }
-    ~Crew() {
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            leaving_ = true;
-        }
-        wake_.notify_all();
-        for (auto& thread : threads_) thread.join();
-    }
-
-    // The number of the next call, for `Search::start`.
-    int next() const { return call_ % 100'000'000 + 1; }
-
-    void run(const float* places, Queue& queue) {
-        for (auto& desk : desks_) desk->places = places;
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            queue_ = &queue;
-            busy_ = teams - 1;
-            call_ = next();
-        }
-        wake_.notify_all();
-        work(0);
-        stay_awake([this] { return busy_ == 0; });
-        std::unique_lock<std::mutex> lock(mutex_);
-        done_.wait(lock, [this] { return busy_ == 0; });
-    }
-
-    const int teams, size, born;
-    std::vector<std::unique_ptr<Search>> searches;
-
-private:
-    // The number of the call that ended.
-    int work(int i) {
-        auto team = (size_t)(i / size);
-        try {
-            return searches[team]->run(*workers_[(size_t)i]);
-        } catch (const Stopped&) {
-        } catch (...) {
-            queue_->status = NO_MEMORY;
-            desks_[team]->team.stop();
-        }
-        return call_;
-    }
-    void serve(int i) {
-        for (int seen = 0;;) {
-            stay_awake([&] { return leaving_ || call_ != seen; });
-            {
-                std::unique_lock<std::mutex> lock(mutex_);
-                wake_.wait(lock, [&] { return leaving_ || call_ != seen; });
-                if (leaving_) return;
-            }
-            int ended = work(i);
-            if (ended == seen) continue;  // the step of the call before: this one has not begun
-            seen = ended;
-            if (i % size != 0) continue;
-            std::lock_guard<std::mutex> lock(mutex_);
-            if (--busy_ == 0) done_.notify_one();
-        }
-    }
-
-    std::vector<std::unique_ptr<Desk>> desks_;
-    std::vector<std::unique_ptr<Worker>> workers_;
-    std::vector<std::thread> threads_;
-    std::mutex mutex_;
-    std::condition_variable wake_, done_;
-    Queue* queue_ = nullptr;
-    std::atomic<int> busy_{0}, call_{0};
-    std::atomic<bool> leaving_{false};
-};
+constexpr int MORE = 128;  // places that a new past has beyond what it needs at once
 
 class Engine {
 public:
     Engine(const Shape& shape, const Tensor* tensors, int count, const Kernels& path)
-        : model_(shape, tensors, count, path) {}
+        : model_(shape, tensors, count, path), searches_(model_), readings_(model_) {}
 
     void narrow(const Lists& lists) { model_.narrow(lists); }
 
@@ -134,35 +35,40 @@ public:
         }
         // Each team has sentences of its own; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
-        std::unique_ptr<Crew> crew = hire(teams, std::max(1, request.threads / teams));
+        auto crew = searches_.hire(teams, std::max(1, request.threads / teams));
         int slots = std::max(1, std::min(request.slots, (request.count + teams - 1) / teams));
-        for (auto& search : crew->searches) search->start(request, queue, choice, slots, crew->next());
-        crew->run(request.places, queue);
-        if (queue.status != NO_MEMORY) dismiss(std::move(crew));
+        for (auto& search : crew->jobs) search->start(request, queue, choice, slots, crew->next());
+        crew->run(request.places, queue.status);
+        if (queue.status != NO_MEMORY) searches_.dismiss(std::move(crew));
         return queue.status;
     }
 
-private:
-    std::unique_ptr<Crew> hire(int teams, int size) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        for (size_t i = 0; i < idle_.size(); i++) {
-            if (idle_[i]->teams != teams || idle_[i]->size != size) continue;
-            std::unique_ptr<Crew> crew = std::move(idle_[i]);
-            idle_.erase(idle_.begin() + (ptrdiff_t)i);
-            if (crew->born == getpid()) return crew;
-            crew.release();  // of the parent of a fork: its threads are not here
-            break;
+    int read(const Read& request) {
+        std::vector<std::unique_ptr<Past>> fresh;
+        for (int i = 0; i < request.rows; i++) {
+            const int length = request.lengths[i], count = request.starts[i + 1] - request.starts[i];
+            Past* past = request.after[i] = request.before[i];
+            if (count == 0 || (past != nullptr && past->extend(length, count))) continue;
+            const int room = length + count;
+            fresh.push_back(std::make_unique<Past>(model_, room + std::max(MORE, room / 2)));
+            if (length > 0) fresh.back()->copy(*past, length);
+            fresh.back()->extend(length, count);
+            request.after[i] = fresh.back().get();
         }
-        return std::make_unique<Crew>(model_, teams, size);
-    }
-    void dismiss(std::unique_ptr<Crew> crew) {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (idle_.size() < 8) idle_.push_back(std::move(crew));
+        std::atomic<int> status{DONE};
+        auto crew = readings_.hire(1, std::max(1, request.threads));
+        crew->jobs[0]->start(request, crew->next());
+        crew->run(request.places, status);
+        if (status != DONE) return status;
+        readings_.dismiss(std::move(crew));
+        for (auto& past : fresh) past.release();  // the caller's
+        return DONE;
     }
 
+private:
     Model model_;
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Crew>> idle_;
+    Pool<Search> searches_;
+    Pool<Reading> readings_;
 };
 
 }  // namespace
@@ -170,7 +76,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 10; }
+EXPORT int32_t regard_version() { return 11; }
 
 // The names of all paths that were compiled in, the best first, with commas between them.
 EXPORT const char* regard_paths() {
@@ -224,3 +130,14 @@ EXPORT int32_t regard_translate(void* engine, const regard::Request* request) {
         return regard::NO_MEMORY;
     }
 }
+
+// Read on with a decoder that stands alone; what is new in `after` belongs to the caller until `regard_forget`.
+EXPORT int32_t regard_read(void* engine, const regard::Read* request) {
+    try {
+        return static_cast<regard::Engine*>(engine)->read(*request);
+    } catch (...) {
+        return regard::NO_MEMORY;
+    }
+}
+
+EXPORT void regard_forget(regard::Past* past) { delete past; }

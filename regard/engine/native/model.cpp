@@ -7,81 +7,6 @@
 
 namespace regard {
 
-namespace {
-
-// Takes the tensors in the order that regard/engine/weights.py lays them out.
-struct Reader {
-    const Tensor* next;
-    const Tensor* end;
-    Precision precision;
-    const Kernels& path;
-
-    const Tensor& take() {
-        if (next == end) throw std::invalid_argument("too few tensors");
-        return *next++;
-    }
-    void read(Norm& norm) {
-        const Tensor& t = take();
-        if (t.weight == nullptr) return;
-        norm.gain.assign(t.weight, t.weight + t.rows);
-        if (t.bias != nullptr) norm.shift.assign(t.bias, t.bias + t.rows);
-    }
-    void read(Matrix& matrix) {
-        const Tensor& t = take();
-        matrix.pack(t.weight, t.bias, t.rows, t.columns, precision, path);
-    }
-    void read(FeedForward& layer) {
-        read(layer.norm);
-        read(layer.inner);
-        read(layer.outer);
-    }
-};
-
-}  // namespace
-
-Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels& path)
-    : shape(given), kernels(path), encoder((size_t)given.encoder.layers), decoder((size_t)given.decoder.layers) {
-    Reader reader{tensors, tensors + count, (Precision)given.precision, path};
-    for (auto& layer : encoder) {
-        reader.read(layer.norm);
-        reader.read(layer.qkv);
-        reader.read(layer.out);
-        reader.read(layer.feed_forward);
-    }
-    for (auto& layer : decoder) {
-        reader.read(layer.norm);
-        reader.read(layer.qkv);
-        reader.read(layer.out);
-        reader.read(layer.cross_norm);
-        reader.read(layer.cross_query);
-        reader.read(layer.cross_out);
-        reader.read(layer.feed_forward);
-    }
-    reader.read(encoder_norm);
-    reader.read(decoder_norm);
-    reader.read(memory);
-    reader.read(output);
-    source_embedding = reader.take().weight;
-    target_embedding = reader.take().weight;
-}
-
-void Model::narrow(const Lists& lists) {
-    Shortlist& own = shortlist;
-    own.starts.assign(lists.starts, lists.starts + lists.sources + 1);
-    own.ids.assign(lists.ids, lists.ids + own.starts.back());
-    own.always.assign(lists.always, lists.always + lists.always_count);
-    own.sample.assign(lists.sample, lists.sample + lists.sample_count);
-    own.copies = lists.copies != 0;
-    own.open.assign((size_t)(output.n + 63) / 64, ~0ull);
-    auto close = [&](int32_t id) { own.open[(size_t)id / 64] &= ~(1ull << id % 64); };
-    for (int i = 0; i < lists.never_count; i++) close(lists.never[i]);
-    for (int32_t id : own.always) close(id);
-    own.rest = lists.rest;
-    output.flatten();
-    own.common.shape_like(output, lists.always_count);
-    own.common.take(output, lists.always, 0, own.common.panels);
-}
-
 void Worker::make_room(int tokens, int rows) {
     auto fit = [&](const Side& side, const Matrix& qkv, const Matrix& inner, size_t count) {
         for (Buffer<float>& x : desk_.x) x.fit(count * (size_t)model_.x_stride());
@@ -89,9 +14,11 @@ void Worker::make_room(int tokens, int rows) {
         desk_.heads.fit(count * (size_t)(side.heads * side.width));
         desk_.hidden.fit(count * (size_t)inner.width());
     };
-    const EncoderLayer& first = model_.encoder[0];
     const DecoderLayer& other = model_.decoder[0];
-    fit(model_.shape.encoder, first.qkv, first.feed_forward.inner, (size_t)tokens);
+    if (model_.reads()) {
+        const EncoderLayer& first = model_.encoder[0];
+        fit(model_.shape.encoder, first.qkv, first.feed_forward.inner, (size_t)tokens);
+    }
     fit(model_.shape.decoder, other.qkv, other.feed_forward.inner, (size_t)rows);
 }
 
@@ -305,26 +232,27 @@ void Worker::look(const float* q, const Seen<T>& seen, int row, int head) {
     }
 }
 
-// A row's new key and value go to their place in the cache, then its query looks at all of its own past.
-template <class T>
-void Worker::self_attention(const std::vector<Row>& rows, int layer, int part) {
+// A row's new key and value go to their place in the cache.
+void Worker::keep_own(const Row& row, int r, int layer, int head) {
     const Side& side = model_.shape.decoder;
     int group = side.heads / side.kv_heads, heads_width = side.heads * side.width, keys = side.kv_heads * side.width;
-    int stride = model_.decoder[(size_t)layer].qkv.width();
-    by_head(rows, part, [&](int r, int head) {
-        const Row& row = rows[(size_t)r];
-        float* q = desk_.projected.get() + (size_t)r * stride;
-        float* fresh = q + heads_width + head * side.width;
-        if (model_.shape.planes > 0) {
-            turn_head(fresh, row.position);
-            for (int h = head * group; h < (head + 1) * group; h++) turn_head(q + h * side.width, row.position);
-        }
-        size_t at = (size_t)head * row.room + (size_t)row.offsets[row.position];
-        keep(fresh, side.width, row.cache[layer], at);
-        keep(fresh + keys, side.width, row.cache[layer], at + (size_t)side.width);
-        const T* k = (const T*)row.cache[layer] + (size_t)head * row.room;
-        look<T>(q, {k, k + side.width, row.offsets, row.position + 1}, r, head);
-    });
+    float* q = desk_.projected.get() + (size_t)r * model_.decoder[(size_t)layer].qkv.width();
+    float* fresh = q + heads_width + head * side.width;
+    if (model_.shape.planes > 0) {
+        turn_head(fresh, row.position);
+        for (int h = head * group; h < (head + 1) * group; h++) turn_head(q + h * side.width, row.position);
+    }
+    size_t at = (size_t)head * row.room + (size_t)row.offsets[row.position];
+    keep(fresh, side.width, row.cache[layer], at);
+    keep(fresh + keys, side.width, row.cache[layer], at + (size_t)side.width);
+}
+
+// Its query looks at all of its own past, and at itself.
+template <class T>
+void Worker::look_back(const Row& row, int r, int layer, int head) {
+    const float* q = desk_.projected.get() + (size_t)r * model_.decoder[(size_t)layer].qkv.width();
+    const T* k = (const T*)row.cache[layer] + (size_t)head * row.room;
+    look<T>(q, {k, k + model_.shape.decoder.width, row.offsets, row.position + 1}, r, head);
 }
 
 template <class T>
@@ -340,8 +268,9 @@ void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) 
     });
 }
 
-void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
-                  std::vector<Mass>& masses, const int& stride) {
+// All layers. `ahead`: a row may have several of the tokens, so that all keys are there before the first query looks; and
+// nothing is asked of the last one but its keys and values.
+void Worker::decode(const std::vector<Row>& rows, bool ahead) {
     auto count = [&] { return (int)rows.size(); };
     side_ = 0;
     share([&](int part) {
@@ -350,22 +279,48 @@ void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups
     });
     for (int i = 0; i < (int)model_.decoder.size(); i++) {
         const DecoderLayer& layer = model_.decoder[(size_t)i];
+        auto keep_keys = [&](int r, int head) { keep_own(rows[(size_t)r], r, i, head); };
+        auto look_at_keys = [&](int r, int head) {
+            const Row& row = rows[(size_t)r];
+            model_.halves() ? look_back<uint16_t>(row, r, i, head) : look_back<float>(row, r, i, head);
+        };
         begin(layer.norm, layer.qkv, desk_.projected, count);
+        if (ahead) share([&](int part) { by_head(rows, part, keep_keys); });
+        if (ahead && i + 1 == (int)model_.decoder.size()) return;
         share([&](int part) {
-            model_.halves() ? self_attention<uint16_t>(rows, i, part) : self_attention<float>(rows, i, part);
+            by_head(rows, part, [&](int r, int head) {
+                if (!ahead) keep_keys(r, head);
+                look_at_keys(r, head);
+            });
         });
         end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
-        begin(layer.cross_norm, layer.cross_query, desk_.projected, count);
-        share([&](int part) {
-            model_.halves() ? cross_attention<uint16_t>(rows, i, part) : cross_attention<float>(rows, i, part);
-        });
-        end(layer.cross_norm, layer.cross_out, desk_.heads, layer.cross_out.k, count);
+        if (model_.reads()) {
+            begin(layer.cross_norm, layer.cross_query, desk_.projected, count);
+            share([&](int part) {
+                model_.halves() ? cross_attention<uint16_t>(rows, i, part) : cross_attention<float>(rows, i, part);
+            });
+            end(layer.cross_norm, layer.cross_out, desk_.heads, layer.cross_out.k, count);
+        }
         feed_forward(layer.feed_forward, count);
     }
+}
+
+void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+                  std::vector<Mass>& masses, const int& stride) {
+    decode(rows, false);
     sublayer_++;
     share([&](int part) {
-        Rows hidden = enter(model_.decoder_norm, count());
+        Rows hidden = enter(model_.decoder_norm, (int)rows.size());
         for (const Group& group : groups) write(hidden, group, rows, tops[(size_t)part], masses.data(), stride, part);
+    });
+}
+
+void Worker::read(const std::vector<Row>& tokens, bool ahead, float* const& logits) {
+    decode(tokens, ahead);
+    if (ahead) return;
+    sublayer_++;
+    share([&](int part) {
+        multiply(model_.output, enter(model_.decoder_norm, (int)tokens.size()), part, logits, LINEAR);
     });
 }
 

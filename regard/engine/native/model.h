@@ -80,13 +80,14 @@ struct Model {
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
     Norm encoder_norm, decoder_norm;
-    Matrix memory;  // keys and values of all decoder layers from the encoder's output: [layer][k | v]
+    Matrix memory;  // there is an encoder: keys and values of all decoder layers from the encoder's output: [layer][k | v]
     Matrix output;
     Shortlist shortlist;
     const float *source_embedding, *target_embedding;  // kept alive by the caller
 
     Model(const Shape& shape, const Tensor* tensors, int count, const Kernels& path);
     void narrow(const Lists& lists);
+    bool reads() const { return !encoder.empty(); }  // a source; else it is a decoder that stands alone
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
     int place_width() const { return 2 * shape.decoder.width; }  // key and value of a place for one head
     // Keys and values are kept in floats, or in their upper halves where the weights are bytes.
@@ -148,12 +149,15 @@ class Worker {
 public:
     Worker(const Model& model, Desk& desk, int rank) : model_(model), k_(model.kernels), desk_(desk), rank_(rank) {}
 
-    // Both are called by all threads of the team; what they are given is read inside shared work alone (team.h).
+    // These are called by all threads of the team; what they are given is read inside shared work alone (team.h).
     void encode(const std::vector<Source>& sources);
     // The k best of each row in `tops` (parts, rows), and its mass by chunk in `masses` (rows, stride).
     void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
               std::vector<Mass>& masses, const int& stride);
-    void make_room(int tokens, int rows);  // on the desk, before both
+    // A decoder that stands alone. `ahead`: tokens of prompts, several of a row at once; else one a row, and what may come
+    // next goes to logits (rows, whole panels).
+    void read(const std::vector<Row>& tokens, bool ahead, float* const& logits);
+    void make_room(int tokens, int rows);  // on the desk, before all of them
 
     template <class Work>
     void share(const Work& work) {
@@ -188,8 +192,10 @@ private:
     void by_head(const std::vector<Row>& rows, int part, const Work& work);
     template <class T>
     void look(const float* q, const Seen<T>& seen, int row, int head);
+    void decode(const std::vector<Row>& rows, bool ahead);
+    void keep_own(const Row& row, int r, int layer, int head);
     template <class T>
-    void self_attention(const std::vector<Row>& rows, int layer, int part);
+    void look_back(const Row& row, int r, int layer, int head);
     template <class T>
     void cross_attention(const std::vector<Row>& rows, int layer, int part);
     void write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops, Mass* masses,

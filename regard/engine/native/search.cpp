@@ -14,8 +14,7 @@ constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
 std::atomic<size_t> claimed_by_all{0}, held_by_all{0}, bound{(size_t)1 << 30};
 constexpr size_t SHARES = 8;
 
-enum Flags : uint64_t { OVER = 1, ENCODE = 2, GATHER = 4 };
-constexpr int FLAGS = 3, CALL = 29;  // bits of a step; the rest is the turn
+constexpr uint64_t ENCODE = 2, GATHER = 4;  // flags of a notice
 
 void Search::start(const Request& request, Queue& queue, const Choice& choice, int slots, int call) {
     request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots, call_ = call;
@@ -41,11 +40,10 @@ int Search::run(Worker& worker) {
         worker.share([&](int part) {
             if (part == 0) plan(worker);
         });
-        uint64_t step = step_.load(std::memory_order_acquire);
-        worker.turn = (uint32_t)(step >> (FLAGS + CALL));
-        if (step & OVER) return (int)(step >> FLAGS & ((1u << CALL) - 1));
-        if (step & GATHER) gather(worker);
-        if (step & ENCODE) worker.encode(newcomers_);
+        uint64_t notice = notice_.read(worker);
+        if (notice & Notice::OVER) return Notice::call(notice);
+        if (notice & GATHER) gather(worker);
+        if (notice & ENCODE) worker.encode(newcomers_);
         worker.step(rows_, groups_, tops_, masses_, stride_);
     }
 }
@@ -69,9 +67,8 @@ void Search::plan(Worker& worker) {
         for (size_t r = 0; r < rows_.size(); r++) tops[r].start(request_->beam == 1 ? 1 : 2 * request_->beam);
     }
     bool over = rows_.empty() || queue_->status != DONE;
-    uint64_t step = (uint64_t)worker.turn << (FLAGS + CALL) | ((uint64_t)call_ & ((1u << CALL) - 1)) << FLAGS;
-    step |= (over ? OVER : 0) | (newcomers_.empty() ? 0 : ENCODE) | (narrowed_.empty() ? 0 : GATHER);
-    step_.store(step, std::memory_order_release);
+    uint64_t flags = (over ? Notice::OVER : 0) | (newcomers_.empty() ? 0 : ENCODE) | (narrowed_.empty() ? 0 : GATHER);
+    notice_.put_up(worker.turn, call_, flags);
     if (over) worker.team().wake(0);  // the one that called
 }
 

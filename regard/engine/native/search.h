@@ -6,6 +6,7 @@
 #include <atomic>
 #include <vector>
 
+#include "crew.h"
 #include "model.h"
 
 namespace regard {
@@ -25,8 +26,6 @@ struct Request {
     double* out_scores;
     uint8_t* out_cut;
 };
-
-enum Status { DONE = 0, BROKEN = 1, CANCELLED = 2, NO_MEMORY = 3, BAD_REQUEST = 4 };
 
 struct Hypothesis {
     float total = 0;               // log p
@@ -105,9 +104,7 @@ private:
     int limit_ = 0, stride_ = 0;  // slots; masses of a row
     size_t claimed_ = 0;          // bytes of caches
     int call_ = 0;
-    // What the next step is: the number of the piece of work that planned it, the number of the call, and flags. A thread
-    // reads it whole, and with it can join a step in which the others are already.
-    std::atomic<uint64_t> step_{0};
+    Notice notice_;
     std::vector<Slot> slots_;
     std::vector<Source> newcomers_;
     std::vector<Row> rows_;

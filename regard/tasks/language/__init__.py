@@ -20,11 +20,9 @@ class Language(Task):
 
     def load(self, folder: Path, **options: Any) -> "Writer":
         """The model in a folder, ready to write."""
-        from regard.models.folder import load_folder
-        from regard.tasks.language.writer import Writer
+        from regard.tasks.language.load import load_writer
 
-        loaded = load_folder(folder, **options)
-        return Writer(loaded.model.eval(), loaded.tokenizer)
+        return load_writer(folder, **options)
 
 
 TASK = Language()

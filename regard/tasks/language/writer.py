@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.attention.record import running_tape
+from regard.attention.switch import any_off
 from regard.data.inputs import pad_prompts
 from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.decoding.greedy import likeliest
@@ -72,6 +74,8 @@ class Writer:
 
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
+        self.engine: Any = None  # steps in the model's place where it can: see `load.py`
+        self.note: str | None = None  # what a person should know about how this writer runs
 
     def generate(self, prompts: Iterable[str], wish: Wish | None = None, *, batch: int = 8) -> Iterator[Text]:
         """The texts of each prompt, in order."""
@@ -115,8 +119,10 @@ class Writer:
         yield from walk(model, state, each, choose)
 
     def _bent(self, wish: Wish) -> Any:
-        """The model with what the wish puts around it."""
+        """The model, or the engine, with what the wish puts around it."""
         model = self.model
+        if self.engine is not None and running_tape() is None and not any_off():
+            model = self.engine
         if wish.slide and model.max_length is not None:
             model = Sliding(model)
         if wish.presence or wish.frequency or wish.bias:

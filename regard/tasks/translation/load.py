@@ -8,12 +8,10 @@ from pathlib import Path
 
 import torch
 
-from regard.engine.engine import PRECISIONS, Engine, refusal
+from regard.engine.engine import ENGINES, Engine, left_aside, precision_named
 from regard.engine.shortlist import Shortlist
 from regard.errors import UsageError
 from regard.tasks.translation.translator import Translator, load_readable
-
-ENGINES = ("auto", "native", "readable")
 
 
 def load_translator(
@@ -31,8 +29,7 @@ def load_translator(
     `shortlist`: each sentence is written with the tokens that the folder's shortlist has for it (`regard
     shortlist`).
     """
-    if precision not in PRECISIONS:
-        raise UsageError(f"precision ({precision}) must be one of {', '.join(PRECISIONS)}")
+    precision_named(precision, auto="")
     if engine not in ENGINES:
         raise UsageError(f"engine ({engine}) must be one of {', '.join(ENGINES)}")
     translator = load_readable(folder, device=device)
@@ -49,15 +46,12 @@ def equip(
     shortlist: Shortlist | None = None,
 ) -> None:
     """Give a translator the engine, or the note that says why it has none."""
-    reason = "it was asked for" if engine == "readable" else refusal(translator.model)
+    reason = left_aside(translator.model, precision=precision, engine=engine)
     if reason is None:
         translator.engine = Engine(translator.model, precision=precision, shortlist=shortlist)
         return
     if engine == "readable" and shortlist is not None:
         raise UsageError("--shortlist narrows the native engine; it means nothing to --engine readable")
-    if engine == "native" or precision in ("int8", "bf16"):
-        wish = "--engine native" if engine == "native" else f"--precision {precision}"
-        raise UsageError(f"{wish} needs the native engine, which cannot be used: {reason}")
     if engine != "readable":
         without = ", without the shortlist" if shortlist is not None else ""
         translator.note = f"the readable decoder translates, in fp32{without}: no native engine, {reason}"
