@@ -126,11 +126,9 @@ struct TopK {
     void offer(float value, int32_t id);
 };
 
-// Keys and values of one head for one query, as floats or, where weights are bytes, as their upper halves (bf16): what is
-// read again for every token is half as long. Place i lies at k + offsets[i], v + offsets[i].
-template <class T>
+// Keys and values of one head for one query. Place i lies at k + offsets[i], v + offsets[i].
 struct Seen {
-    const T *k, *v;
+    const float *k, *v;
     const int32_t* offsets;
     int count;
 };
@@ -147,9 +145,7 @@ struct Kernels {
     // y = act(what opens) · what passes, from panels of both in turn: x (2 n), y (n); n is a multiple of 16.
     void (*gate)(const float* x, Activation, int n, float* y);
     void (*quantise)(const float* x, int n, uint8_t* y, float* scale);
-    void (*attend)(const float* q, const Seen<float>&, int width, float scale, float* scores, float* out);
-    void (*attend_halves)(const float* q, const Seen<uint16_t>&, int width, float scale, float* scores, float* out);
-    void (*halve)(const float* x, int n, uint16_t* y);
+    void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);
     void (*embed)(const float* row, const float* place, float scale, int n, float* y);

@@ -144,7 +144,7 @@ void Worker::encoder_attention(const std::vector<Source>& sources, int stride, i
                 for (int h = head * group; h < (head + 1) * group; h++)
                     turn_head(base + (size_t)i * stride + h * side.width, i);
             }
-            Seen<float> seen{k, k + keys, ramp(stride, source.length), source.length};
+            Seen seen{k, k + keys, ramp(stride, source.length), source.length};
             for (int i = 0; i < source.length; i++)
                 for (int h = head * group; h < (head + 1) * group; h++)
                     k_.attend(base + (size_t)i * stride + h * side.width, seen, side.width, side.score_scale,
@@ -171,15 +171,10 @@ void Worker::remember(const std::vector<Source>& sources, const Rows& rows, int 
                     int column = panel * PANEL, layer = column / (2 * keys), rest = column % (2 * keys);
                     int head = rest % keys / side.width, value = rest / keys;
                     size_t line = ((size_t)(layer * side.kv_heads + head) * 2 + value) * source.length + i;
-                    keep(place + (panel - first) * PANEL, PANEL, source.memory, line * side.width + rest % side.width);
+                    std::memcpy(source.memory + line * side.width + rest % side.width, place + (panel - first) * PANEL,
+                                PANEL * sizeof(float));
                 }
     }
-}
-
-// Numbers go to memory that holds floats or halves.
-void Worker::keep(const float* numbers, int count, uint8_t* memory, size_t at) const {
-    if (model_.halves()) k_.halve(numbers, count, (uint16_t*)memory + at);
-    else std::memcpy((float*)memory + at, numbers, (size_t)count * sizeof(float));
 }
 
 void Worker::encode(const std::vector<Source>& sources) {
@@ -219,17 +214,12 @@ void Worker::by_head(const std::vector<Row>& rows, int part, const Work& work) {
     }
 }
 
-template <class T>
-void Worker::look(const float* q, const Seen<T>& seen, int row, int head) {
+void Worker::look(const float* q, const Seen& seen, int row, int head) {
     const Side& side = model_.shape.decoder;
     int group = side.heads / side.kv_heads;
     float* out = desk_.heads.get() + (size_t)row * side.heads * side.width;
-    for (int h = head * group; h < (head + 1) * group; h++) {
-        if constexpr (sizeof(T) == sizeof(float))
-            k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
-        else
-            k_.attend_halves(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
-    }
+    for (int h = head * group; h < (head + 1) * group; h++)
+        k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
 }
 
 // A row's new key and value go to their place in the cache.
@@ -242,29 +232,27 @@ void Worker::keep_own(const Row& row, int r, int layer, int head) {
         turn_head(fresh, row.position);
         for (int h = head * group; h < (head + 1) * group; h++) turn_head(q + h * side.width, row.position);
     }
-    size_t at = (size_t)head * row.room + (size_t)row.offsets[row.position];
-    keep(fresh, side.width, row.cache[layer], at);
-    keep(fresh + keys, side.width, row.cache[layer], at + (size_t)side.width);
+    float* own = row.cache[layer] + (size_t)head * row.room + row.offsets[row.position];
+    std::memcpy(own, fresh, (size_t)side.width * sizeof(float));
+    std::memcpy(own + side.width, fresh + keys, (size_t)side.width * sizeof(float));
 }
 
 // Its query looks at all of its own past, and at itself.
-template <class T>
 void Worker::look_back(const Row& row, int r, int layer, int head) {
     const float* q = desk_.projected.get() + (size_t)r * model_.decoder[(size_t)layer].qkv.width();
-    const T* k = (const T*)row.cache[layer] + (size_t)head * row.room;
-    look<T>(q, {k, k + model_.shape.decoder.width, row.offsets, row.position + 1}, r, head);
+    const float* k = row.cache[layer] + (size_t)head * row.room;
+    look(q, {k, k + model_.shape.decoder.width, row.offsets, row.position + 1}, r, head);
 }
 
-template <class T>
 void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) {
     const Side& side = model_.shape.decoder;
     int stride = model_.decoder[(size_t)layer].cross_query.width();
     by_head(rows, part, [&](int r, int head) {
         const Row& row = rows[(size_t)r];
         size_t size = (size_t)row.length * side.width;
-        const T* k = (const T*)row.memory + (size_t)(layer * side.kv_heads + head) * 2 * size;
+        const float* k = row.memory + (size_t)(layer * side.kv_heads + head) * 2 * size;
         const float* q = desk_.projected.get() + (size_t)r * stride;
-        look<T>(q, {k, k + size, ramp(side.width, row.length), row.length}, r, head);
+        look(q, {k, k + size, ramp(side.width, row.length), row.length}, r, head);
     });
 }
 
@@ -280,10 +268,7 @@ void Worker::decode(const std::vector<Row>& rows, bool ahead) {
     for (int i = 0; i < (int)model_.decoder.size(); i++) {
         const DecoderLayer& layer = model_.decoder[(size_t)i];
         auto keep_keys = [&](int r, int head) { keep_own(rows[(size_t)r], r, i, head); };
-        auto look_at_keys = [&](int r, int head) {
-            const Row& row = rows[(size_t)r];
-            model_.halves() ? look_back<uint16_t>(row, r, i, head) : look_back<float>(row, r, i, head);
-        };
+        auto look_at_keys = [&](int r, int head) { look_back(rows[(size_t)r], r, i, head); };
         begin(layer.norm, layer.qkv, desk_.projected, count);
         if (ahead) share([&](int part) { by_head(rows, part, keep_keys); });
         if (ahead && i + 1 == (int)model_.decoder.size()) return;
@@ -296,9 +281,7 @@ void Worker::decode(const std::vector<Row>& rows, bool ahead) {
         end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
         if (model_.reads()) {
             begin(layer.cross_norm, layer.cross_query, desk_.projected, count);
-            share([&](int part) {
-                model_.halves() ? cross_attention<uint16_t>(rows, i, part) : cross_attention<float>(rows, i, part);
-            });
+            share([&](int part) { cross_attention(rows, i, part); });
             end(layer.cross_norm, layer.cross_out, desk_.heads, layer.cross_out.k, count);
         }
         feed_forward(layer.feed_forward, count);

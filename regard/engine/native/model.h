@@ -90,9 +90,6 @@ struct Model {
     bool reads() const { return !encoder.empty(); }  // a source; else it is a decoder that stands alone
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
     int place_width() const { return 2 * shape.decoder.width; }  // key and value of a place for one head
-    // Keys and values are kept in floats, or in their upper halves where the weights are bytes.
-    bool halves() const { return shape.precision == INT8; }
-    size_t cell() const { return halves() ? sizeof(uint16_t) : sizeof(float); }
 };
 
 // What the threads of a team write and read together.
@@ -107,7 +104,7 @@ struct Desk {
 struct Source {
     const int32_t* ids;
     int length;
-    uint8_t* memory;  // keys and values of all decoder layers, filled by encode: [layer][head][k | v][place][width]
+    float* memory;  // keys and values of all decoder layers, filled by encode: [layer][head][k | v][place][width]
 };
 
 // One hypothesis at one step.
@@ -115,9 +112,9 @@ struct Row {
     int32_t id;              // read now
     int32_t position;        // places before this one
     const int32_t* offsets;  // where places 0 ... position lie in the cache of a head
-    uint8_t* const* cache;   // a pointer a layer: [head][place][k | v][width]
+    float* const* cache;     // a pointer a layer: [head][place][k | v][width]
     size_t room;             // numbers of one head's cache
-    const uint8_t* memory;
+    const float* memory;
     int32_t length;  // of the source
     bool early;      // the end may not come yet
 };
@@ -187,16 +184,12 @@ private:
     void turn_head(float* head, int position) const;
     void encoder_attention(const std::vector<Source>& sources, int stride, int part);
     void remember(const std::vector<Source>& sources, const Rows& rows, int part);
-    void keep(const float* numbers, int count, uint8_t* memory, size_t at) const;
     template <class Work>
     void by_head(const std::vector<Row>& rows, int part, const Work& work);
-    template <class T>
-    void look(const float* q, const Seen<T>& seen, int row, int head);
+    void look(const float* q, const Seen& seen, int row, int head);
     void decode(const std::vector<Row>& rows, bool ahead);
     void keep_own(const Row& row, int r, int layer, int head);
-    template <class T>
     void look_back(const Row& row, int r, int layer, int head);
-    template <class T>
     void cross_attention(const std::vector<Row>& rows, int layer, int part);
     void write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops, Mass* masses,
                int stride, int part);

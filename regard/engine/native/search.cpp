@@ -185,7 +185,7 @@ void Search::enter(Slot& slot, int sentence) {
     slot.live[0].total = 0;
     slot.live[0].ids.clear();
     slot.live[0].offsets.assign(1, 0);
-    uint8_t* memory = slot.memory.fit((size_t)slot.length * model_.memory.width() * model_.cell());
+    float* memory = slot.memory.fit((size_t)slot.length * model_.memory.width());
     newcomers_.push_back({request_->ids + request_->starts[sentence], slot.length, memory});
     if (!model_.shortlist.always.empty()) narrow(slot);
 }
@@ -262,16 +262,16 @@ void Search::release(Slot& slot) {
 // Places for one step more; twice as many when they are full. Each head's go to where its new ones begin.
 void Search::make_room(Slot& slot) {
     size_t layers = model_.decoder.size(), heads = (size_t)model_.shape.decoder.kv_heads, beam = (size_t)request_->beam;
-    size_t place = (size_t)model_.place_width() * model_.cell(), used = (size_t)slot.step * beam, before = slot.room;
+    size_t place = (size_t)model_.place_width(), used = (size_t)slot.step * beam, before = slot.room;
     if (slot.cache.empty()) slot.cache.resize(layers), slot.cache_at.resize(layers);
     if (used + beam > before) {
         int most = request_->most[slot.sentence];
         slot.room = std::max(before, (size_t)std::min(most, slot.step < 16 ? 16 : slot.step * 2) * beam);
         held_by_all += cache_bytes(slot.room - before);
         for (auto& cache : slot.cache) {
-            uint8_t* at = cache.fit(heads * slot.room * place, heads * before * place);
+            float* at = cache.fit(heads * slot.room * place, heads * before * place);
             for (size_t head = heads; used > 0 && head-- > 1;)
-                std::memmove(at + head * slot.room * place, at + head * before * place, used * place);
+                std::memmove(at + head * slot.room * place, at + head * before * place, used * place * sizeof(float));
         }
     }
     for (size_t i = 0; i < layers; i++) slot.cache_at[i] = slot.cache[i].get();

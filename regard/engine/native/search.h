@@ -47,9 +47,9 @@ struct Slot {
     bool likeliest_ended = false;
     std::vector<Hypothesis> live, next;
     std::vector<Output> found;
-    Buffer<uint8_t> memory;
-    std::vector<Buffer<uint8_t>> cache;  // a layer each: [head][place][k | v][width]
-    std::vector<uint8_t*> cache_at;
+    Buffer<float> memory;
+    std::vector<Buffer<float>> cache;  // a layer each: [head][place][k | v][width]
+    std::vector<float*> cache_at;
     std::vector<int32_t> listed;  // ids of the sentence's own, where there is a shortlist; then a sample of the rest
     float share = 0;              // log of how many ids one of the sample stands for
     Matrix part;                  // their columns of the output layer

@@ -156,8 +156,7 @@ bool normalised(const Kernels& path, int n, bool moved) {
     return true;
 }
 
-// Keys and values of either width; those of 16 bits are what `halve` makes of the others, and are read as they are.
-bool attended(const Kernels& path, int count, int width, bool halves) {
+bool attended(const Kernels& path, int count, int width) {
     Numbers numbers;
     Grid q(1, width), keys(2 * count, width), out(1, width);
     std::vector<int32_t> offsets;
@@ -165,18 +164,10 @@ bool attended(const Kernels& path, int count, int width, bool halves) {
     for (int i = 0; i < 2 * count; i++)
         for (int j = 0; j < width; j++) keys.row(i)[j] = numbers.next();
     for (int j = 0; j < width; j++) q.row(0)[j] = numbers.next();
-    std::vector<uint16_t> narrow((size_t)2 * count * keys.stride);
-    path.halve(keys.row(0), (int)narrow.size(), narrow.data());
-    for (size_t i = 0; halves && i < narrow.size(); i++) {
-        if (narrow[i] != halved(keys.row(0)[i])) return false;
-        keys.row(0)[i] = whole(narrow[i]);
-    }
     Buffer<float> scores;
     scores.fit((size_t)count + PANEL);
-    Seen<float> seen{keys.row(0), keys.row(1), offsets.data(), count};
-    if (halves) path.attend_halves(q.row(0), {narrow.data(), narrow.data() + keys.stride, offsets.data(), count}, q.stride,
-                                   0.5f, scores.get(), out.row(0));
-    else path.attend(q.row(0), seen, q.stride, 0.5f, scores.get(), out.row(0));
+    Seen seen{keys.row(0), keys.row(1), offsets.data(), count};
+    path.attend(q.row(0), seen, q.stride, 0.5f, scores.get(), out.row(0));
     std::vector<double> weights((size_t)count), wanted((size_t)width);
     double total = 0;
     for (int i = 0; i < count; i++) {
@@ -223,8 +214,7 @@ std::string fault(const Kernels& path, const Sizes& s) {
     if (!normalised(path, s.k, false)) return "the norm of root mean squares";
     for (Activation activation : {GELU, SILU})
         if (!gated(path, s.n, activation)) return "the gate";
-    if (!attended(path, s.m, s.n, false)) return "attention";
-    if (!attended(path, s.m, s.n, true)) return "attention to halves";
+    if (!attended(path, s.m, s.n)) return "attention";
     if (!chosen(path, s.n)) return "the choice of tokens";
     return "";
 }
