@@ -7,14 +7,7 @@
 
 #include "kernels.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
-#endif
-namespace regard {
-namespace avx2 {
+BEGIN_PATH(avx2, "avx2,fma")
 
 // Bytes are not used whole: eight products of 127 and 32 are the most that 16 bits can sum, and summing eight before
 // widening is what makes int8 fast on a CPU without dot products of bytes.
@@ -24,6 +17,8 @@ constexpr int FLOAT_ROWS = 6, FLOAT_SUMS = 12, BYTE_ROWS = 3, BYTE_SUMS = 6;
 
 #include "vectors.inc"
 #include "avx256.inc"
+#undef UNROLL
+#define UNROLL  // sixteen registers are too few for sums and parts of them, so that the sums are better left in memory
 
 // Sixteen k of M rows by P panels: products are summed in 16 bits, eight to a sum, then widened.
 template <int M, int P>
@@ -49,26 +44,13 @@ INLINE void add_products(I (&sums)[M][2 * P], const int8_t* w, size_t panel_size
 
 #include "kernels.inc"
 
-}  // namespace avx2
-}  // namespace regard
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_PATH
 
 #if REGARD_NEW_COMPILER
 #if REGARD_EMULATE  // a test without such a processor: the instruction spelled out
 #include "emulate.h"
 #endif
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,avxvnni"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,avxvnni")
-#endif
-namespace regard {
-namespace avx_vnni {
+BEGIN_PATH(avx_vnni, "avx2,fma,avxvnni")
 
 constexpr const char* NAME = "avx-vnni";
 constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 127, ROW_LIMIT = 127, ROW_OFFSET = 128;
@@ -84,12 +66,6 @@ INLINE I dot(I sums, I row, I weights) {
 #include "dots.inc"
 #include "kernels.inc"
 
-}  // namespace avx_vnni
-}  // namespace regard
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_PATH
 #endif
 #endif

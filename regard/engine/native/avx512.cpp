@@ -7,54 +7,28 @@
 
 #include "kernels.h"
 
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
-#endif
-namespace regard {
-namespace avx512 {
+BEGIN_PATH(avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
 
 constexpr const char* NAME = "avx512-vnni";
 
 #include "avx512.inc"
 #include "kernels.inc"
 
-}  // namespace avx512
-}  // namespace regard
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_PATH
 
 #if REGARD_NEW_COMPILER
 #if REGARD_EMULATE  // a test without such a processor: the tiles' instructions spelled out
 #include "emulate.h"
 #endif
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,amx-tile,amx-int8"))), apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,amx-tile,amx-int8")
-#endif
 #define REGARD_TILES 1
-namespace regard {
-namespace amx {
+BEGIN_PATH(amx, "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma,amx-tile,amx-int8")
 
 constexpr const char* NAME = "amx-int8";
 
 #include "avx512.inc"
 #include "kernels.inc"
 
-}  // namespace amx
-}  // namespace regard
+END_PATH
 #undef REGARD_TILES
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
 #endif
 #endif

@@ -15,6 +15,18 @@
 #define REGARD_NEW_COMPILER 1
 #endif
 
+// What stands between BEGIN_PATH and END_PATH is compiled for processors with these instructions, in a namespace of its own.
+#define REGARD_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#if defined(__clang__)
+#define REGARD_TARGET(features) REGARD_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define REGARD_TARGET_END REGARD_PRAGMA(clang attribute pop)
+#else
+#define REGARD_TARGET(features) REGARD_PRAGMA(GCC push_options) REGARD_PRAGMA(GCC target(features))
+#define REGARD_TARGET_END REGARD_PRAGMA(GCC pop_options)
+#endif
+#define BEGIN_PATH(name, features) REGARD_TARGET(features) namespace regard { namespace name {
+#define END_PATH }} REGARD_TARGET_END
+
 namespace regard {
 
 constexpr int PANEL = 16;  // columns of a matrix that are stored and computed together; head widths are padded to it

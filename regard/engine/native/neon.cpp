@@ -8,13 +8,14 @@
 #include "kernels.h"
 
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("dotprod"))), apply_to = function)
+#define DOT "dotprod"
+#define I8MM "i8mm"
 #else
-#pragma GCC push_options
-#pragma GCC target("arch=armv8.2-a+dotprod")
+#define DOT "arch=armv8.2-a+dotprod"
+#define I8MM "arch=armv8.2-a+i8mm"
 #endif
-namespace regard {
-namespace neon {
+
+BEGIN_PATH(neon, DOT)
 
 constexpr const char* NAME = "neon-dot";
 constexpr int DEPTH = 4;
@@ -26,18 +27,9 @@ INLINE I dot(I sums, I row, I weights) { return (I)vdotq_s32((int32x4_t)sums, (i
 #include "dots.inc"
 #include "kernels.inc"
 
-}  // namespace neon
-}  // namespace regard
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute push(__attribute__((target("i8mm"))), apply_to = function)
-#else
-#pragma GCC pop_options
-#pragma GCC push_options
-#pragma GCC target("arch=armv8.2-a+i8mm")
-#endif
-namespace regard {
-namespace i8mm {
+END_PATH
+
+BEGIN_PATH(i8mm, I8MM)
 
 constexpr const char* NAME = "neon-i8mm";
 constexpr int DEPTH = 8;
@@ -48,17 +40,17 @@ constexpr int DEPTH = 8;
 // last one of an odd number is its own partner. Vector p of a row holds columns 4 p ... 4 p + 3.
 template <int M, int P>
 INLINE void add_products(I (&sums)[M][P * VECTORS], const int8_t* w, size_t panel_size, const uint8_t* a, int stride) {
-    for (int m = 0; m < M; m += 2) {
+    UNROLL for (int m = 0; m < M; m += 2) {
         const int other = m + 1 < M ? m + 1 : m;
         int8x16_t rows[2];
-        for (int half = 0; half < 2; half++)
+        UNROLL for (int half = 0; half < 2; half++)
             rows[half] = vcombine_s8(vld1_s8((const int8_t*)a + (size_t)m * stride + 8 * half),
                                      vld1_s8((const int8_t*)a + (size_t)other * stride + 8 * half));
-        for (int p = 0; p < P * VECTORS; p++) {
+        UNROLL for (int p = 0; p < P * VECTORS; p++) {
             const int8_t* at = w + p / VECTORS * panel_size + p % VECTORS * 32;
             auto upper = (int64x2_t)sums[m][p], lower = (int64x2_t)sums[other][p];
             auto left = (int32x4_t)vtrn1q_s64(upper, lower), right = (int32x4_t)vtrn2q_s64(upper, lower);
-            for (int half = 0; half < 2; half++) {
+            UNROLL for (int half = 0; half < 2; half++) {
                 left = vmmlaq_s32(left, rows[half], vld1q_s8(at + half * 8 * PANEL));
                 right = vmmlaq_s32(right, rows[half], vld1q_s8(at + half * 8 * PANEL + 16));
             }
@@ -70,11 +62,5 @@ INLINE void add_products(I (&sums)[M][P * VECTORS], const int8_t* w, size_t pane
 
 #include "kernels.inc"
 
-}  // namespace i8mm
-}  // namespace regard
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+END_PATH
 #endif

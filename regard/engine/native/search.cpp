@@ -234,7 +234,7 @@ int Search::chunks(const Slot& slot) const {
 
 size_t Search::cache_bytes(size_t places) const {
     size_t heads = (size_t)model_.shape.decoder.kv_heads;
-    return model_.decoder.size() * heads * places * (size_t)model_.place_width() * model_.cell();
+    return model_.decoder.size() * heads * places * (size_t)model_.place_width() * sizeof(float);
 }
 
 // Whether there is room for all that a sentence may be written with; if so, it is the sentence's.
