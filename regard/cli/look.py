@@ -6,7 +6,7 @@ With `--word`, one word's vectors in several sentences; with `--ablate`, which h
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.look.ablate import Ranking
-    from regard.tasks.translation.translator import Translator
 
 PAGE = Path("attention.html")
 
@@ -28,7 +27,7 @@ class Options:
     texts: Annotated[
         list[str],
         typer.Argument(
-            metavar="TEXT", help="A sentence; several with --word; SRC REF with --ablate.", show_default=False
+            metavar="TEXT", help="A text; several with --word; test files with --ablate.", show_default=False
         ),
     ]
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
@@ -45,7 +44,17 @@ class Options:
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
-    kind: Annotated[str, typer.Option(help="For a figure: cross, encoder or decoder.")] = "cross"
+    tokens: Annotated[
+        int | None, typer.Option(help="Tokens that a language model writes on.", show_default="24")
+    ] = None
+    temperature: Annotated[
+        float | None, typer.Option(help="Draw them instead of taking the likeliest.", show_default="no draw")
+    ] = None
+    seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 1
+    kind: Annotated[
+        str,
+        typer.Option(help="For a figure: cross, encoder, decoder.", show_default="cross, or what is there"),
+    ] = ""
     layer: Annotated[int | None, typer.Option(help="For a figure.", show_default="the sharpest")] = None
     head: Annotated[int | None, typer.Option(help="For a figure.", show_default="the mean of all")] = None
     pieces: Annotated[bool, typer.Option("--pieces", help="For a figure: subwords, not words.")] = False
@@ -53,15 +62,15 @@ class Options:
         None
     )
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Rank heads by the BLEU lost on SRC REF without them.")
+        bool, typer.Option("--ablate", help="Rank heads by what the score of test files loses without them.")
     ] = False
-    limit: Annotated[int, typer.Option(help="Sentences of the test set that --ablate takes.")] = 200
+    limit: Annotated[int, typer.Option(help="Sentences or rows of text that --ablate takes.")] = 200
     batch_size: Annotated[int, typer.Option(help="Lines that --ablate translates together.")] = 32
 
 
 @takes(Options)
 def look(options: Options) -> None:
-    """Show what every head looked at in a translation."""
+    """Show what every head looked at."""
     if options.ablate:
         _ablate(options)
     elif options.word is not None:
@@ -78,14 +87,25 @@ def _look(options: Options) -> None:
         raise UsageError(f"{len(options.texts)} texts given; put the sentence in quotes")
     path = _output(options, ENDINGS)
     walk = path.suffix in (".html", ".json")
-    seen = task_of(options.model).look(options.model, options.texts[0], beam=options.beam, vectors=walk)
+    seen = task_of(options.model).look(options.model, options.texts[0], vectors=walk, **_own(options))
     if path.suffix in (".svg", ".png"):
         drawn = seen.figure(kind=options.kind, layer=options.layer, head=options.head, pieces=options.pieces)
         path.write_bytes(drawn.to_png() if path.suffix == ".png" else drawn.to_svg().encode())
     else:
         seen.save(path)
-    print(seen.translation, flush=True)
+    print(seen.answer, flush=True)
     note(f"wrote {path}")
+
+
+def _own(options: Options) -> dict[str, Any]:
+    """What was asked for that only some tasks know."""
+    asked = {name: getattr(options, name) for name in ("beam", "tokens")}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if options.temperature is not None:
+        from regard.decoding.sampling import Sampling
+
+        asked["sampling"] = Sampling(options.temperature, seed=options.seed)
+    return asked
 
 
 def _compare(options: Options, word: str) -> None:
@@ -108,49 +128,39 @@ def _output(options: Options, endings: tuple[str, ...]) -> Path:
 
 
 def _ablate(options: Options) -> None:
-    from regard.tasks.translation.files import corpus_of
-    from regard.tasks.translation.translator import load_readable
+    from regard.look.ablate import rank_heads
+    from regard.tasks.task import task_of
 
     if options.output is not None and options.output.suffix != ".json":
         raise UsageError(f"--ablate writes a table and JSON; {options.output} does not end in .json")
     if options.limit < 1:
         raise UsageError(f"limit ({options.limit}) must be at least 1")
-    corpus = corpus_of([Path(text) for text in options.texts])
-    corpus.check_files()
-    pairs = [(pair.src, pair.tgt) for pair, _ in zip(corpus.pairs(), range(options.limit), strict=False)]
-    ranking = _rank(options, load_readable(options.model), pairs)
-    print(table(ranking), flush=True)
+    files = [Path(text) for text in options.texts]
+    more = {} if options.beam is None else {"beam": options.beam}
+    judge = task_of(options.model).judge(
+        options.model, files, limit=options.limit, batch_size=options.batch_size, **more
+    )
+
+    def progress(done: int, total: int) -> None:
+        if done == total or done % 10 == 0:
+            note(f"{done} of {total} passes over {judge.what}")
+
+    ranking = rank_heads(judge.model, judge.measure, progress=progress)
+    print(table(ranking, judge.what), flush=True)
     if options.output is not None:
         options.output.write_text(json.dumps(asdict(ranking), indent=2) + "\n", encoding="utf-8")
         note(f"wrote {options.output}")
 
 
-def _rank(options: Options, translator: "Translator", pairs: list[tuple[str, str]]) -> "Ranking":
-    from regard.look.ablate import rank_heads
-
-    def progress(done: int, total: int) -> None:
-        if done == total or done % 10 == 0:
-            note(f"{done} of {total} passes over {len(pairs)} sentences")
-
-    return rank_heads(
-        translator,
-        [src for src, _ in pairs],
-        [tgt for _, tgt in pairs],
-        beam=options.beam or 1,
-        batch_size=options.batch_size,
-        progress=progress,
-    )
-
-
-def table(ranking: "Ranking") -> str:
+def table(ranking: "Ranking", what: str) -> str:
     """The ranking as a person reads it."""
-    width = max(len(each.name) for each in ranking.heads)
-    lines = [
-        f"BLEU {ranking.bleu:.2f} with all heads, {ranking.sentences} sentences, {ranking.signature}",
-        "",
-    ]
-    lines += [f"{'attention':{width}}  head  BLEU without  lost"]
+    width, digits = max(len(each.name) for each in ranking.heads), ranking.digits
+    signature = f", {ranking.signature}" if ranking.signature else ""
+    without = f"{ranking.label} without"
+    lines = [f"{ranking.label} {ranking.value:.{digits}f} with all heads, {what}{signature}", ""]
+    lines += [f"{'attention':{width}}  head  {without}  lost"]
     lines += [
-        f"{each.name:{width}}  {each.head:4}  {each.bleu:12.2f}  {each.lost:+.2f}" for each in ranking.heads
+        f"{each.name:{width}}  {each.head:4}  {each.value:{len(without)}.{digits}f}  {each.lost:+.{digits}f}"
+        for each in ranking.heads
     ]
     return "\n".join(lines)

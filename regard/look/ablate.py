@@ -1,72 +1,74 @@
-"""Which heads matter: the BLEU lost on a test set when one head alone is switched off (Michel et al. 2019).
+"""Which heads matter: what a score loses when one head alone is switched off (Michel et al. 2019).
 
-Each head costs one pass over the test set, so `limit` sentences are taken. Before this file:
-`regard.attention.switch`, `regard.tasks.translation.evaluate`.
+Each head costs one pass over the examples, so few are taken. The task says what is measured: BLEU of a
+translator, bits per byte of a language model (`Task.judge`). Before this file: `regard.attention.switch`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from regard.attention.switch import heads_off
 from regard.errors import ModelError
 from regard.look.trace import attentions
-from regard.tasks.translation.evaluate import score
-from regard.tasks.translation.translator import Translator
+from regard.measure.score import Score
 
 
 @dataclass(frozen=True)
 class HeadLoss:
-    """What one head is worth on a test set."""
+    """What one head is worth."""
 
     name: str  # of the attention, as on the tape
     head: int
-    bleu: float  # with this head off
-    lost: float  # BLEU with all heads minus that
+    value: float  # the score with this head off
+    lost: float  # by how much that is worse than with all heads
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Every head, the most needed first."""
 
-    bleu: float  # with all heads
+    score: str  # its name: bleu, bits_per_byte
+    value: float  # with all heads
+    higher: bool  # a higher one is better
     signature: str
-    sentences: int
     heads: tuple[HeadLoss, ...]
+    label: str = ""  # the name as a person reads it
+    digits: int = 2
 
 
 def rank_heads(
-    translator: Translator,
-    sources: Sequence[str],
-    references: Sequence[str],
+    model: Any,
+    measure: Callable[[], Mapping[str, Score]],
     *,
-    beam: int = 1,
-    batch_size: int = 32,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Ranking:
-    """Every head by the BLEU lost when it alone is off; `progress` hears how many passes are done."""
-    heads = every_head(translator)
+    """Every head of a model by what the first score loses when it alone is off; the score is measured anew
+    for each. `progress` hears how many passes are done.
+    """
+    heads = every_head(model)
 
-    def measure(off: dict[str, list[int]]) -> tuple[float, str]:
+    def first(off: dict[str, list[int]]) -> tuple[str, Score]:
         with heads_off(off):
-            found = score(translator, sources, references, beam=beam, batch_size=batch_size)
-        return found.bleu, found.signature
+            return next(iter(measure().items()))
 
-    whole, signature = measure({})
+    name, whole = first({})
     losses = []
-    for number, (name, head) in enumerate(heads, start=1):
+    for number, (site, head) in enumerate(heads, start=1):
         progress(number, len(heads) + 1)
-        bleu, _ = measure({name: [head]})
-        losses.append(HeadLoss(name, head, bleu, whole - bleu))
+        value = first({site: [head]})[1].value
+        lost = whole.value - value if whole.higher else value - whole.value
+        losses.append(HeadLoss(site, head, value, lost))
     progress(len(heads) + 1, len(heads) + 1)
-    ranked = sorted(losses, key=lambda each: -each.lost)
-    return Ranking(whole, signature, len(sources), tuple(ranked))
+    ranked = tuple(sorted(losses, key=lambda each: -each.lost))
+    return Ranking(
+        name, whole.value, whole.higher, whole.signature, ranked, whole.label or name, whole.digits
+    )
 
 
-def every_head(translator: Translator) -> list[tuple[str, int]]:
+def every_head(model: Any) -> list[tuple[str, int]]:
     """The name of the attention and the number of every head that can be switched off."""
-    found = [
-        (module.site.name, head) for module in attentions(translator.model) for head in range(module.n_heads)
-    ]
+    found = [(module.site.name, head) for module in attentions(model) for head in range(module.n_heads)]
     if not found:
         raise ModelError("this model has no attention heads to switch off")
     return found

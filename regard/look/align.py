@@ -32,8 +32,8 @@ class Alignment:
 
 def align(seen: "Look", layer: int | None = None) -> Alignment:
     """Each written word with the source word it looked at most."""
-    source, target = seen.source.spaced, seen.target.spaced
     layer = sharpest(seen) if layer is None else layer
+    source, target = seen.source.spaced, seen.target.spaced
     weights = word_weights(seen.map("cross", layer), source, target)  # (target, source)
     if not weights.numel():
         return Alignment(layer, ())

@@ -1,6 +1,8 @@
-"""One word in several sentences: the context-aware vectors that the encoder gives it, compared.
+"""One word in several sentences: the context-aware vectors that a model gives it, compared.
 
-    cosine(a, b) = a·b / (|a| |b|) of the encoder's outputs, the mean over a word's pieces
+    cosine(a, b) = a·b / (|a| |b|) of the vectors, the mean over a word's pieces
+
+An encoder has seen the whole sentence; a decoder that stands alone what comes before the word, and the word.
 
 An embedding alone would give the same vector everywhere; what differs here is what attention brought in.
 """
@@ -14,14 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.inputs import pad_sources
 from regard.errors import DataError, ModelError, UsageError
 from regard.look.document import as_json, rounded
 from regard.look.figure import Figure, heat_map
 from regard.look.html import notebook_frame, page
 from regard.look.look import Origin, opened, write
 from regard.look.words import Side, Word
-from regard.tasks.translation.translator import Translator
+from regard.tasks.task import load
 
 ENDINGS = (".html", ".json", ".png", ".svg")
 
@@ -60,8 +61,8 @@ class Contexts:
             "occurrences": [
                 {
                     "sentence": each.sentence,
-                    "words": [word.text for word in each.side.words[:-1]],
-                    "place": each.side.words.index(each.word),
+                    "words": [word.text for word in _words(each.side)],
+                    "place": _words(each.side).index(each.word),
                 }
                 for each in self.occurrences
             ],
@@ -80,7 +81,7 @@ class Contexts:
     def figure(self) -> Figure:
         """The cosines as a figure; each occurrence is shown with the words around it."""
         names = [_around(each) for each in self.occurrences]
-        return heat_map(self.cosine, names, names, f"cosine of the encoder's vectors of “{self.word}”")
+        return heat_map(self.cosine, names, names, f"cosine of the vectors of “{self.word}”")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .svg or .png."""
@@ -96,40 +97,36 @@ class Contexts:
         return notebook_frame(self.to_html(), f"The word {self.word} in context")
 
 
-def compare_word(model: Translator | str | PathLike[str], word: str, sentences: Sequence[str]) -> Contexts:
-    """The encoder's vectors of `word` in each sentence, at every place where it stands (case aside)."""
-    translator, origin = opened(model)
-    if not hasattr(translator.model, "encode"):
-        raise ModelError(f"{origin.name} has no encoder, so that a word has no vector in its sentence")
+def compare_word(model: Any, word: str, sentences: Sequence[str]) -> Contexts:
+    """The vectors of `word` in each sentence, at every place where it stands (case aside).
+
+    `model` is a folder, or what `regard.load` made of one, if that can say `contextual` vectors.
+    """
+    held, origin = opened(model, load)
+    if not hasattr(held, "contextual"):
+        raise ModelError(f"{origin.name} gives a word no vector in its sentence")
     if not sentences:
         raise UsageError("give the sentences in which to look for the word")
     found: list[Occurrence] = []
     vectors: list[Tensor] = []
     for number, sentence in enumerate(sentences):
-        ids = [*translator.tokenizer.encode(sentence), translator.tokenizer.end_id]
-        side = Side.of(ids, translator.tokenizer)
-        places = [each for each in side.words[:-1] if each.text.casefold() == word.casefold()]
+        ids, memory = held.contextual(sentence)  # memory (S, D)
+        side = Side.of(ids, held.tokenizer)
+        places = [each for each in _words(side) if each.text.casefold() == word.casefold()]
         if not places:
             raise DataError(f"sentence {number + 1} does not hold the word {word!r}: {sentence[:60]!r}")
-        memory = _encode(translator, ids)  # (S, D)
         found += [Occurrence(number, side, place) for place in places]
         vectors += [memory[place.first : place.end].mean(0) for place in places]
     return Contexts(word, tuple(found), torch.stack(vectors), origin)
 
 
-def _encode(translator: Translator, ids: list[int]) -> Tensor:
-    """The encoder's output (S, D) for one sentence."""
-    limit = translator.model.max_length
-    if limit is not None and len(ids) > limit:
-        raise DataError(f"a sentence has {len(ids)} tokens and this model takes {limit}; shorten it")
-    device = next(translator.model.parameters()).device
-    with torch.inference_mode():
-        memory: Tensor = translator.model.encode(pad_sources([ids]).to(device))[0].float().cpu()
-    return memory
+def _words(side: Side) -> tuple[Word, ...]:
+    """The words of a side, without its begin and its end."""
+    return tuple(word for word in side.words if not side.special[word.first])
 
 
 def _around(each: Occurrence, reach: int = 2) -> str:
     """The word with its neighbours: `the river bank was wet`."""
-    words = each.side.words[:-1]
+    words = _words(each.side)
     place = words.index(each.word)
     return " ".join(word.text for word in words[max(0, place - reach) : place + reach + 1])

@@ -20,21 +20,21 @@ FORMAT, VERSION = "regard-look", 1
 
 def document(seen: "Look", *, vectors: bool = True) -> dict[str, Any]:
     """Everything that a look holds."""
+    named = {"translation": seen.answer} if seen.task == "translation" else {}
     return {
         "format": FORMAT,
         "version": VERSION,
         "model": {"name": seen.origin.name, "card": seen.origin.card},
+        "task": seen.task,
         "text": seen.text,
-        "translation": seen.translation,
+        "answer": seen.answer,
+        **named,
+        "given": seen.given,
         "score": round(seen.score, 4),
         "truncated": seen.truncated,
         "beam": seen.beam,
         "off": {name: sorted(heads) for name, heads in seen.off.items()},
-        "sides": {
-            "source": _side(seen.source),
-            "target": {**_side(seen.target), "confidence": [round(p, 4) for p in seen.confidence]},
-            "read": _side(seen.read),
-        },
+        "sides": {name: _side(seen, name, side) for name, side in seen.sides.items()},
         "alignment": _alignment(seen),
         "maps": [_map(each, vectors=vectors) for each in seen.maps],
     }
@@ -52,10 +52,22 @@ def rounded(tensor: Tensor, digits: int) -> list[Any]:
     return numbers
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(seen: "Look", name: str, side: Side) -> dict[str, Any]:
+    title = seen.titles.get(name, name.capitalize())
     words = [{"text": word.text, "first": word.first, "end": word.end} for word in side.words]
     special = [i for i, each in enumerate(side.special) if each]
-    return {"tokens": list(side.tokens), "special": special, "words": words}
+    edge = {"title": title, "tokens": list(side.tokens), "special": special, "words": words}
+    return edge | _guesses(seen, name)
+
+
+def _guesses(seen: "Look", name: str) -> dict[str, Any]:
+    """How sure the model was of each piece of the target, and what else it thought of."""
+    if name != "target":
+        return {}
+    return {
+        "confidence": [round(guess.confidence, 4) for guess in seen.guesses],
+        "runners": [[[piece, round(p, 4)] for piece, p in guess.runners] for guess in seen.guesses],
+    }
 
 
 def _alignment(seen: "Look") -> dict[str, Any] | None:
@@ -75,6 +87,7 @@ def _map(one: "Map", *, vectors: bool) -> dict[str, Any]:
         "layer": one.layer,
         "queries": queries,
         "keys": keys,
+        "causal": one.site.causal,
         "heads": [_head(one, number, score) for number in range(len(one.weights))],
     }
     return tree if walk is None else {**tree, "score": score, "out": rounded(walk.out, 3)}

@@ -1,11 +1,10 @@
-"""`regard.look(model, "sentence")`: one translation and everything it attended to, ready to be shown.
+"""`regard.look(model, "text")`: what a model made of a text and everything it attended to, ready to be shown.
 
-The translation is made as `regard translate` makes it, with cache and beam; the weights are those of that
-very search (`trace.py`). What it becomes: HTML (`html.py`), JSON (`document.py`), SVG and PNG (`figure.py`),
-Pharaoh (`align.py`).
+The task of the model knows how it is made: `translated.py` for translators, `written.py` for language models.
+What it becomes: HTML (`html.py`), JSON (`document.py`), SVG and PNG (`figure.py`), Pharaoh (`align.py`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -13,16 +12,15 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.switch import heads_off
-from regard.errors import DataError, ModelError, UsageError
+from regard.errors import DataError, UsageError
 from regard.look.align import Alignment, align
 from regard.look.document import as_json, document
 from regard.look.figure import Figure, figure
 from regard.look.html import notebook_frame, page
-from regard.look.maps import Map, maps
-from regard.look.trace import Watched, attentions, follow
+from regard.look.maps import Map
+from regard.look.trace import attentions
 from regard.look.words import Side, join_keys, join_queries
-from regard.tasks.translation.translator import Translator, load_readable
+from regard.tasks.task import task_named, task_of
 
 MOST_NUMBERS = 4_000_000  # weights of all maps together; a browser draws no more
 ENDINGS = (".html", ".json", ".pharaoh", ".png", ".svg")
@@ -37,26 +35,61 @@ class Origin:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """How sure a model was of a piece, and what else it thought of."""
+
+    confidence: float  # the probability of the piece
+    runners: tuple[tuple[str, float], ...] = ()  # the likeliest others with theirs (runners-up)
+
+
+@dataclass(frozen=True)
 class Look:
-    """One translation with the attention of every layer and head."""
+    """One answer with the attention of every layer and head."""
 
     text: str
-    translation: str
-    score: float  # log p / length ** length_penalty
-    truncated: bool  # it was cut at the longest output allowed
-    beam: int
-    source: Side  # the end with it
-    target: Side  # what was written, the end with it if it came
-    read: Side  # what the decoder read while it wrote: begin, then what it had written before
-    confidence: tuple[float, ...]  # probability of each piece that was written
+    answer: str  # the translation, or what was written on
+    sides: Mapping[str, Side]  # the edges of the maps; `target` is what was foreseen or written
     maps: tuple[Map, ...]
+    guesses: tuple[Guess, ...] = ()  # a piece of the target each
+    given: int = 0  # the first so many pieces of the target were there: they were foreseen, not written
+    score: float = 0.0  # log p / length ** length_penalty
+    truncated: bool = False  # it was cut at the longest output allowed
+    beam: int = 1
+    task: str = "translation"
+    titles: Mapping[str, str] = field(default_factory=dict)  # what people call the sides
     origin: Origin = field(default_factory=Origin)
     off: Mapping[str, Collection[int]] = field(default_factory=dict)  # heads that were switched off
 
+    @property
+    def translation(self) -> str:
+        """The answer of a translator."""
+        return self.answer
+
+    @property
+    def confidence(self) -> tuple[float, ...]:
+        """The probability of each piece of the target."""
+        return tuple(guess.confidence for guess in self.guesses)
+
+    @property
+    def source(self) -> Side:
+        """What was given, the end with it."""
+        return self.side("source")
+
+    @property
+    def target(self) -> Side:
+        """What was written, the end with it if it came; a language model's begins in the text given."""
+        return self.side("target")
+
+    @property
+    def read(self) -> Side:
+        """What the decoder read while it wrote: begin, then what it had written before."""
+        return self.side("read")
+
     def side(self, name: str) -> Side:
-        """source, target or read."""
-        side: Side = getattr(self, name)
-        return side
+        """source, target or read, if the model has it."""
+        if name not in self.sides:
+            raise UsageError(f"this model has no {name}; it has {', '.join(self.sides)}")
+        return self.sides[name]
 
     def map(self, kind: str, layer: int) -> Map:
         """The map of that kind (encoder, decoder, cross) in that layer."""
@@ -106,74 +139,45 @@ class Look:
 
     def bertviz(self) -> dict[str, Any]:
         """The arguments of `bertviz.model_view` and `head_view`: weights (1, H, T, S) a layer, and tokens."""
-        by_kind = {kind: [m for m in self.maps if m.kind == kind] for kind in ("encoder", "decoder", "cross")}
+        by_kind = {kind: [m.weights[None] for m in self.maps if m.kind == kind] for kind in self.kinds}
+        if len(by_kind) == 1:
+            one = self.maps[0]
+            return {"attention": by_kind[one.kind], "tokens": list(self.side(one.sides[0]).tokens)}
         return {
-            **{f"{kind}_attention": [m.weights[None] for m in found] for kind, found in by_kind.items()},
+            **{f"{kind}_attention": by_kind.get(kind, []) for kind in ("encoder", "decoder", "cross")},
             "encoder_tokens": list(self.source.tokens),
             "decoder_tokens": list(self.read.tokens),
         }
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of maps there are: encoder, decoder, cross."""
+        return tuple(dict.fromkeys(each.kind for each in self.maps))
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.to_html(), f"Attention of: {self.text}")
 
 
-def look(
-    model: Translator | str | PathLike[str],
-    text: str,
-    *,
-    beam: int | None = None,
-    vectors: bool = True,
-    off: Mapping[str, Iterable[int]] | None = None,
-    only: Collection[str] | None = None,
-    most: int = MOST_NUMBERS,
-) -> Look:
-    """Translate `text` and keep what every head looked at while it was translated.
+def look(model: Any, text: str, **options: Any) -> Look:
+    """What a model makes of `text`, and what every head looked at meanwhile.
 
-    `model` is a folder or a `Translator`. `vectors` keeps queries, keys and values too, for the walk through
-    a head. `off` switches heads off: {"decoder.1.cross": [0, 3]}. `only` names the attentions to keep.
-    There are at most `most` weights, or it is refused, and as many numbers in vectors, or they are left out.
+    `model` is a folder, or what `regard.load` made of one. The options are those of its task:
+    `regard.look.translated.look_at_translation`, `regard.look.written.look_at_writing`.
     """
-    translator, origin = opened(model)
-    ids = translator.tokenizer.encode(text)
-    if not ids:
-        raise DataError("there is nothing to look at: the text is empty")
-    keep = None if only is None else frozenset(only).__contains__
-    numbers = _check_size(translator.model, len(ids) + 1, keep, most)
-    begin, end = translator.tokenizer.begin_id, translator.tokenizer.end_id
-    watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
-    silent = {name: sorted(set(heads)) for name, heads in (off or {}).items()}
-    with heads_off(silent):
-        (found,) = Translator(watched, translator.tokenizer, translator.decode).stream([text], beam=beam)
-    written = [*found.ids, *([] if found.truncated else [end])]
-    trace = follow(watched, written, begin=begin)
-    taped = maps(trace)
-    if not taped:
-        raise ModelError(f"{origin.name} has no attention to look at: its model taped nothing")
-    return Look(
-        text=text,
-        translation=found.text,
-        score=found.score,
-        truncated=found.truncated,
-        beam=translator.decode.beam if beam is None else beam,
-        source=Side.of(trace.source, translator.tokenizer),
-        target=Side.of(written, translator.tokenizer, target=True),
-        read=Side.of([begin, *written[:-1]], translator.tokenizer, target=True),
-        confidence=trace.confidence,
-        maps=taped,
-        origin=origin,
-        off=silent,
-    )
+    named = getattr(model, "task", None)
+    task = task_of(Path(model)) if named is None else task_named(named)
+    seen: Look = task.look(model if named else Path(model), text, **options)
+    return seen
 
 
-def opened(model: Translator | str | PathLike[str]) -> tuple[Translator, Origin]:
-    """A translator and where it comes from."""
-    if isinstance(model, Translator):
+def opened(model: Any, load: Callable[[Path], Any]) -> tuple[Any, Origin]:
+    """What a folder holds, loaded, and where it comes from; or what was loaded already."""
+    if hasattr(model, "task"):
         return model, Origin()
     folder = Path(model)
-    translator = load_readable(folder)
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    return translator, Origin(folder.resolve().name, text)
+    return load(folder), Origin(folder.resolve().name, text)
 
 
 def write(path: Path, writers: Mapping[str, Callable[[], str | bytes]]) -> None:
@@ -184,13 +188,13 @@ def write(path: Path, writers: Mapping[str, Callable[[], str | bytes]]) -> None:
     path.write_bytes(made.encode("utf-8", "surrogatepass") if isinstance(made, str) else made)
 
 
-def _check_size(model: Any, length: int, keep: Callable[[str], bool] | None, most: int) -> int:
-    """Refuse what nobody could look at; about how many numbers the vectors of this sentence hold."""
+def check_size(model: Any, length: int, keep: Callable[[str], bool] | None, most: int) -> int:
+    """Refuse what nobody could look at; about how many numbers the vectors of this text hold."""
     kept = [each for each in attentions(model) if keep is None or keep(each.site.name)]
     weights = sum(each.n_heads for each in kept) * length * length
     if weights > most:
         raise DataError(
-            f"a sentence of {length:,} tokens has {weights:,} weights in this model and at most "
+            f"a text of {length:,} tokens has {weights:,} weights in this model and at most "
             f"{most:,} are shown; take a shorter one, or fewer attentions (only)"
         )
     return sum(4 * length * each.query.out_features for each in kept if hasattr(each, "query"))

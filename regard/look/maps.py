@@ -4,7 +4,7 @@ Kinds: `encoder` (source looks at source), `decoder` (what was read looks back),
 looks at the source). Before this file: `trace.py`; after it: `look.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,8 +61,14 @@ class Map:
 
 def maps(trace: Trace) -> tuple[Map, ...]:
     """Every map of a trace: encoder, decoder, cross, each from the first layer to the last."""
-    found = [_map(calls) for calls in (*trace.encoder.values(), *trace.decoder.values())]
-    return tuple(sorted(found, key=lambda each: (KINDS.index(each.kind), each.layer)))
+    return maps_of((*trace.encoder.values(), *trace.decoder.values()))
+
+
+def maps_of(attentions: Iterable[Sequence[Heard]]) -> tuple[Map, ...]:
+    """The maps of attentions, each with its calls of one row; a kind that is not ours comes last."""
+    found = [_map(calls) for calls in attentions]
+    kinds = [*KINDS, *(each.kind for each in found if each.kind not in KINDS)]
+    return tuple(sorted(found, key=lambda each: (kinds.index(each.kind), each.layer)))
 
 
 def _map(calls: Sequence[Heard]) -> Map:

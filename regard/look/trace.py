@@ -20,6 +20,8 @@ from regard.attention.sparse import SparseWeights
 from regard.data.inputs import Tokens
 
 Keep = Callable[[str], bool]  # which attentions to keep, by name
+Best = list[tuple[int, float]]  # the likeliest ids with their probabilities
+RUNNERS = 5  # pieces that are told beside the one that was taken
 
 
 def attentions(model: Any) -> list[Any]:
@@ -46,6 +48,7 @@ class Step:
     logp: Tensor  # (R,) of the ids, as the step before gave it
     end: Tensor  # (R,) log p of the end token, as this step gave it
     heard: dict[str, Heard]
+    best: tuple[Tensor, Tensor]  # (R, RUNNERS + 1): the highest log p of what comes next, and their ids
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Watched(nn.Module):
         with record(vectors=self.vectors) as tape:
             inner = self.model.start(inputs)
         self.src, self.steps = inputs.ids, []
-        self.started = self._heard(tape)
+        self.started = heard(tape, self.keep)
         return WatchedState(inner, torch.arange(len(inputs), device=inputs.device))
 
     def step(self, ids: Tensor, state: WatchedState) -> tuple[Tensor, WatchedState]:
@@ -96,30 +99,32 @@ class Watched(nn.Module):
             logits, inner = self.model.step(ids, state.inner)
         before = torch.zeros(len(ids)) if state.logp is None else state.logp.gather(1, ids[:, None])[:, 0]
         self.logp = logits.log_softmax(-1)
-        heard = {name: self._newest(calls[-1]) for name, calls in self._heard(tape).items()}
-        self.steps.append(Step(ids, state.parent, before, self.logp[:, self.end], heard))
+        new = {name: self._newest(calls[-1]) for name, calls in heard(tape, self.keep).items()}
+        best, likeliest = self.logp.topk(min(RUNNERS + 1, self.logp.shape[1]), -1)
+        self.steps.append(Step(ids, state.parent, before, self.logp[:, self.end], new, (best, likeliest)))
         return logits, WatchedState(inner, torch.arange(len(ids), device=ids.device), self.logp)
 
-    def _newest(self, heard: Heard) -> Heard:
+    def _newest(self, call: Heard) -> Heard:
         """Without keys and values that were noted already: the source's once, else those of steps before."""
-        if heard.vectors is None:
-            return heard
+        if call.vectors is None:
+            return call
         new = slice(0) if self.steps else slice(None)
-        if heard.site.causal:
+        if call.site.causal:
             new = slice(-1, None)
-        k, v = heard.vectors.k[:, :, new].clone(), heard.vectors.v[:, :, new].clone()
-        return Heard(heard.site, heard.weights, replace(heard.vectors, k=k, v=v))
+        k, v = call.vectors.k[:, :, new].clone(), call.vectors.v[:, :, new].clone()
+        return Heard(call.site, call.weights, replace(call.vectors, k=k, v=v))
 
-    def _heard(self, tape: Tape) -> dict[str, list[Heard]]:
-        """What is to be kept of a tape."""
-        return {
-            site.name: [
-                Heard(site, _written_out(weights), vectors)
-                for weights, vectors in zip(tape[site.name], tape.vectors(site.name), strict=True)
-            ]
-            for site in tape.sites()
-            if self.keep(site.name)
-        }
+
+def heard(tape: Tape, keep: Keep | None = None) -> dict[str, list[Heard]]:
+    """The calls of a tape, by the name of the attention; all of them, or those to keep."""
+    return {
+        site.name: [
+            Heard(site, _written_out(weights), vectors)
+            for weights, vectors in zip(tape[site.name], tape.vectors(site.name), strict=True)
+        ]
+        for site in tape.sites()
+        if keep is None or keep(site.name)
+    }
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,7 @@ class Trace:
     logp: list[float]  # of each id that was written
     encoder: dict[str, list[Heard]]  # calls of the row (1, H, T, S)
     decoder: dict[str, list[Heard]]  # a call a step, of the winner's row (1, H, 1, S)
+    best: tuple[Best, ...] = ()  # for each id that was written, the likeliest
 
     @property
     def confidence(self) -> tuple[float, ...]:
@@ -153,6 +159,7 @@ def follow(watched: Watched, written: Sequence[int], *, begin: int, sentence: in
         logp=[*logp, float(final)],
         encoder={name: [_row(call, sentence) for call in calls] for name, calls in watched.started.items()},
         decoder={name: [_row(step.heard[name], row) for step, row in steps] for name in names},
+        best=tuple(_likeliest(step, row) for step, row in steps),
     )
 
 
@@ -168,6 +175,11 @@ def _rows(steps: Sequence[Step], read: Sequence[int], sentence: int) -> list[int
         row = int(step.parent[row])
         rows.append(row)
     return rows[::-1]
+
+
+def _likeliest(step: Step, row: int) -> Best:
+    logp, ids = (part[row].tolist() for part in step.best)
+    return [(number, math.exp(each)) for number, each in zip(ids, logp, strict=True)]
 
 
 def _written_out(weights: Tensor | SparseWeights) -> Tensor:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.text.normalise import SPACE_MARK
+from regard.text.normalise import LINE_MARK, SPACE_MARK
 from regard.text.tokenizer import Tokenizer
 
-_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_BYTES = re.compile(r"(<0x[0-9A-F]{2}>)+")  # a part of a character
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,8 @@ class Side:
     @classmethod
     def of(cls, ids: Sequence[int], tokenizer: Tokenizer, *, target: bool = False) -> "Side":
         """The pieces of `ids`, specials and all; an imported model may have other pieces for its target."""
-        pieces = tokenizer.target_pieces if target else tokenizer.pieces
         silent = {*tokenizer.specials.never, *tokenizer.specials[:3]}
-        tokens = tuple(pieces[number] for number in ids)
+        tokens = tuple(tokenizer.shown(ids, target=target))
         special = tuple(number in silent for number in ids)
         words = _group(tokens, special, by_class=True)
         spaced = _group(tokens, special, by_class=False)
@@ -55,7 +55,8 @@ def _group(tokens: Sequence[str], special: Sequence[bool], *, by_class: bool) ->
         if i == 0
         or special[i]
         or special[i - 1]
-        or tokens[i].startswith(SPACE_MARK)
+        or tokens[i].startswith((SPACE_MARK, LINE_MARK))
+        or tokens[i - 1].endswith(LINE_MARK)
         or (by_class and tokens[i - 1] != SPACE_MARK and _turns(tokens[i - 1], tokens[i]))
     ]
     return tuple(
@@ -66,7 +67,10 @@ def _group(tokens: Sequence[str], special: Sequence[bool], *, by_class: bool) ->
 
 def _spelled(tokens: Sequence[str]) -> str:
     """What pieces spell; bytes are spelled together."""
-    parts = (bytes([int(token[3:5], 16)]) if _BYTE.fullmatch(token) else token.encode() for token in tokens)
+    parts = (
+        bytes.fromhex("".join(_BYTE.findall(token))) if _BYTES.fullmatch(token) else token.encode()
+        for token in tokens
+    )
     return b"".join(parts).decode("utf-8", "replace").replace(SPACE_MARK, " ").strip(" ")
 
 
@@ -79,7 +83,7 @@ def _punctuation(token: str) -> bool:
     """Whether a piece is punctuation rather than letters, digits, or bytes that spell anything."""
     text = token.removeprefix(SPACE_MARK)
     return (
-        bool(text) and not _BYTE.fullmatch(token) and not any(map(str.isalnum, text)) and text.isprintable()
+        bool(text) and not _BYTES.fullmatch(token) and not any(map(str.isalnum, text)) and text.isprintable()
     )
 
 

@@ -5,9 +5,10 @@ what is its own; what it does not say has a plain answer here. Nothing is loaded
 asks for the task of a folder before it loads torch, and using a model loads nothing of training.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,6 +40,15 @@ class Evaluation:
         """For people."""
         lines = self.lines or [score.words(name) for name, score in self.scores.items()]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A loaded model, and its scores on some examples, measured anew at each call: heads may be off."""
+
+    model: Any
+    measure: "Callable[[], Mapping[str, Score]]"
+    what: str  # what it is measured on: 200 sentences
 
 
 class Task:
@@ -102,16 +112,23 @@ class Task:
         """How good the model in a folder is on these files."""
         raise self._cannot("evaluate", folder)
 
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """The model in a folder with a measure that can be taken many times; `limit` bounds its examples."""
+        raise self._cannot("look --ablate", folder)
+
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """What is wrong with files to learn from: see `regard.data.check`."""
         raise UsageError(f"task={self.name} has no regard check for its files")
 
-    def look(self, folder: Path, text: str, **options: Any) -> Any:
-        """What every head looked at: see `regard.look`."""
+    def look(self, model: Any, text: str, **options: Any) -> Any:
+        """What every head of a folder's model, or of one that was loaded, looked at: see `regard.look`."""
         if not self.looks:
-            raise self._cannot("look", folder)
-        module, _, function = self.looks.partition(":")
-        return getattr(import_module(module), function)(folder, text, **options)
+            raise self._cannot("look", model)
+        module, _, name = self.looks.partition(":")
+        function = getattr(import_module(module), name)
+        if strange := options.keys() - signature(function).parameters.keys():
+            raise UsageError(f"{min(strange)} means nothing to {with_article(self.noun)}")
+        return function(model, text, **options)
 
     def _cannot(self, verb: str, folder: Path) -> UsageError:
         return UsageError(f"{folder} holds {with_article(self.noun)}, and regard {verb} does not know it")

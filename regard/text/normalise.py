@@ -10,6 +10,7 @@ import unicodedata
 from functools import cache
 
 SPACE_MARK = "\u2581"  # stands for a space inside tokens, so it may not come from the text itself
+LINE_MARK = "\u21b5"  # stands for a line break in tokens that are shown
 
 LONG = 1000  # characters of a line whose marks, however many, NFC sorts fast enough
 MARKS = 32  # combining marks in a row that are left to NFC as they are

@@ -21,6 +21,7 @@ from tokenizers.trainers import BpeTrainer
 from regard.config.text import UNITS
 from regard.errors import ModelError, UsageError
 from regard.foreign import MOST_MERGES, check_strings
+from regard.text.normalise import LINE_MARK, SPACE_MARK
 from regard.text.tokenizer import END, Specials, Tokenizer
 from regard.text.vocabulary import (
     COVERAGE,
@@ -50,6 +51,7 @@ def _alphabet() -> tuple[str, ...]:
 
 ALPHABET = _alphabet()
 _BYTE_OF = {letter: byte for byte, letter in enumerate(ALPHABET)}
+_FACES = str.maketrans({" ": SPACE_MARK, "\n": LINE_MARK, "\t": "\u21e5", "\r": "\u240d"})
 # Words begin anew at a line break after something: text that is cut there is encoded as if it were whole.
 SEAM = re.compile(r"(?<=\S)(?=\n)")
 
@@ -143,6 +145,10 @@ class RunningText(Tokenizer):
         """The text that ids spell: the inverse of `encode`. Bytes that are no UTF-8 become U+FFFD."""
         return self.spell(ids).decode("utf-8", "replace")
 
+    def shown(self, ids: Iterable[int], *, target: bool = False) -> list[str]:
+        """Pieces as the text that they are; `<0xE2>` for a byte that is a part of a character."""
+        return [_face(self._bytes[number]) or self._pieces[number] for number in ids]
+
     def to_json(self) -> str:
         """The tokenizer as the text of a `tokenizer.json`."""
         tree = {
@@ -183,6 +189,18 @@ class _Letters(dict[str, list[int]]):
         found = [own] if own is not None else [self._ids[ALPHABET[byte]] for byte in raw]
         self[letter] = found
         return found
+
+
+def _face(raw: bytes) -> str:
+    """Bytes as a person is shown them.
+
+    >>> _face(b" be\\n"), _face(b"\\xe2\\x80")
+    ('\u2581be\u21b5', '<0xE2><0x80>')
+    """
+    try:
+        return raw.decode().translate(_FACES)
+    except UnicodeDecodeError:
+        return "".join(f"<0x{byte:02X}>" for byte in raw)
 
 
 def _raw(piece: str) -> bytes:

@@ -184,6 +184,11 @@ class Tokenizer:
             inside = byte or piece[-1:].isalnum()
         return found
 
+    def shown(self, ids: Iterable[int], *, target: bool = False) -> list[str]:
+        """Pieces as a person is shown them; an imported model may have others for its target."""
+        pieces = self.target_pieces if target else self.pieces
+        return [pieces[number] for number in ids]
+
     def token(self, number: int) -> str:
         """The piece with this id as it stands in the vocabulary: `▁cat`, `<0x0A>`, `</s>`."""
         return self._pieces[number]

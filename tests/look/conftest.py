@@ -1,9 +1,12 @@
 """Small models with random weights: attention is there to be looked at, trained or not."""
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from command import ROOT
 
 from regard.config import Config, DecodeConfig, merge
 from regard.look.look import Look, look
@@ -52,6 +55,14 @@ def make(tokenizer: Tokenizer) -> Make:
         return Translator(model, tokenizer, decode)
 
     return maker
+
+
+@pytest.fixture(scope="session")
+def schema() -> dict[str, Any]:
+    """The JSON schema in docs/look.md."""
+    text = (ROOT / "docs" / "look.md").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text.partition("```json\n")[2].partition("```")[0])
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -50,5 +50,6 @@ def test_without_cross_attention_there_is_none(seen):
 
 
 def test_an_output_without_words_has_no_pairs(seen):
-    empty = dataclasses.replace(seen, target=dataclasses.replace(seen.target, spaced=()))
+    silent = dataclasses.replace(seen.target, spaced=())
+    empty = dataclasses.replace(seen, sides={**seen.sides, "target": silent})
     assert str(empty.alignment()) == ""

@@ -2,34 +2,23 @@
 
 import json
 import math
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-PAGE = Path(__file__).parents[2] / "docs" / "look.md"
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema in the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text.partition("```json\n")[2].partition("```")[0])
-    return found
-
 
 @pytest.mark.parametrize("vectors", [True, False])
-def test_it_keeps_to_the_documented_schema(seen, vectors):
+def test_it_keeps_to_the_documented_schema(seen, schema, vectors):
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    jsonschema.validate(json.loads(seen.to_json(vectors=vectors)), schema())
+    jsonschema.validate(json.loads(seen.to_json(vectors=vectors)), schema)
 
 
-def test_the_schema_refuses_what_is_not_ours(seen):
+def test_the_schema_refuses_what_is_not_ours(seen, schema):
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     tree = json.loads(seen.to_json())
     tree["maps"][0]["heads"][0]["surprise"] = 1
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(tree, schema())
+        jsonschema.validate(tree, schema)
 
 
 def test_weights_are_the_tensors_to_four_decimals(seen):

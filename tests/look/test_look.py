@@ -90,7 +90,7 @@ def test_nothing_is_refused(make, text):
 
 
 def test_great_length_is_refused_with_both_numbers(make):
-    message = r"a sentence of 1,001 tokens has 18,036,018 weights .* at most 4,000,000"
+    message = r"a text of 1,001 tokens has 18,036,018 weights .* at most 4,000,000"
     with pytest.raises(DataError, match=message):
         look(make(1), "run " * 1000)
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from writers import drawn
 
 from regard.look.context import compare_word
 from regard.look.look import Look, look
+from regard.tasks.language.writer import Writer
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,7 @@ def test_a_head_is_opened_and_says_what_it_does(opened, file, seen):
     facts = json.loads(seen.to_json())["maps"][0]["heads"][2]
     assert f"Entropy {facts['entropy']:.2f} bits" in page.locator(".facts").text_content()
     assert page.locator(".facts .bar").count() == 6
+    page.locator("canvas.large").scroll_into_view_if_needed()
     box = page.locator("canvas.large").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.6)
     assert re.fullmatch(r"“.+” looks at “.+”: [\d.]+%", page.locator(".large .readout").text_content())
@@ -222,3 +225,19 @@ def test_words_in_context(opened, make, tmp_path):
     found = axe.Axe().run(shown.page).response["violations"]
     assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
     shown.quiet(path)
+
+
+def test_pieces_of_a_language_model_have_runners_up(opened, tmp_path):
+    _, model, tokenizer = drawn("characters")
+    seen = look(Writer(model, tokenizer), "the cat", tokens=5)
+    seen.save(tmp_path / "written.html")
+    shown = opened(tmp_path / "written.html")
+    page = shown.page
+    assert page.locator(".tokens .word").count() == len("the cat") + 5 - 1
+    assert page.locator(".tokens .word.given").count() == len("the cat") - 1
+    page.locator(".tokens .word").nth(6).click()
+    told = page.locator(".tokens .bar.own").text_content()
+    assert f"{100 * seen.guesses[6].confidence:.1f}%" in told
+    assert page.locator(".tokens .bar").count() == 1 + 5
+    assert page.locator(".links .queries [aria-pressed=true]").count() == 1
+    shown.quiet(tmp_path / "written.html")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from regard.look.words import Side, join_keys, join_queries
 from regard.text.pieces import PieceModel, SentencePieces
+from regard.text.running import RunningText
 from regard.text.tokenizer import Specials, Tokenizer
 
 TOKENIZER = Tokenizer.train(["the small dog runs, the cats run to the house!"] * 9, vocab_size=0)
@@ -19,6 +20,13 @@ def test_words_and_punctuation():
     words = [word.text for word in side("the dog, 12 zzz!!").words]
     assert words == ["the", "dog", ",", "12", "zzz", "!!", "</s>"]
     assert [word.text for word in side("the dog, 12 zzz!!").spaced] == ["the", "dog,", "12", "zzz!!"]
+
+
+def test_running_text_is_shown_as_it_is_written():
+    tokenizer = RunningText.learn(["to be, or not — to be\n"] * 9, "subwords")
+    found = Side.of(tokenizer.encode("not be,\n\tto — 狗"), tokenizer)
+    assert [word.text for word in found.words] == ["not", "be", ",", "↵", "⇥", "to", "—", "狗"]
+    assert "".join(found.tokens).startswith("not▁be,↵⇥to▁")
 
 
 def test_bytes_are_spelled_together():

@@ -1,21 +1,16 @@
-// The whole page about one translation. `mountLook` draws it from a document (docs/look.md); with
+// The whole page about one answer of a model. `mountLook` draws it from a document (docs/look.md); with
 // `switchHeads`, a function that asks a server for the document without some heads, heads can be switched
 // off.
 import { element, segmented } from "./dom.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
 import { onTheme, themeSwitch } from "./theme.js";
+import { drawTokens } from "./tokens.js";
 import { drawWalk } from "./walk.js";
 import { joinWeights, meanWeights, unitsOf } from "./words.js";
 
-const KIND_NAMES = { cross: "Cross", encoder: "Encoder", decoder: "Decoder" };
-const KIND_TEXTS = {
-  cross: "Each written word looks at the source.",
-  encoder: "The words of the source look at each other.",
-  decoder: "What was written so far looks back at itself.",
-};
-const SIDE_NAMES = { source: "Source", target: "Translation", read: "Written so far" };
 const MEAN = -1;
+const PARTS = ["tools", "links", "tokens", "grid", "habits", "large", "walk"];
 
 /* The page of a file: its data lies beside the script. */
 export function showLook(root) {
@@ -23,7 +18,7 @@ export function showLook(root) {
 }
 
 export function mountLook(root, data, { switchHeads = null, chrome = true } = {}) {
-  const kinds = ["cross", "encoder", "decoder"].filter((kind) => data.maps.some((map) => map.kind === kind));
+  const kinds = kindsOf(data);
   const view = {
     data,
     kind: kinds[0],
@@ -33,20 +28,18 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     threshold: 0.05,
     picked: null,
     piece: null,
+    token: null,
     step: 6,
     before: null,
   };
   const slots = Object.fromEntries(
-    ["translation", "tools", "links", "grid", "habits", "large", "walk"].map((name) => [
-      name,
-      element("div", { class: name }),
-    ]),
+    ["translation", ...PARTS].map((name) => [name, element("div", { class: name })]),
   );
   root.classList.add("regard");
   root.replaceChildren(...layout(slots, data, chrome));
   let links = null;
 
-  function set(change, parts = ["tools", "links", "grid", "habits", "large", "walk"]) {
+  function set(change, parts = PARTS) {
     Object.assign(view, change);
     if ("kind" in change)
       Object.assign(view, { layer: null, head: MEAN, picked: null, piece: null, ...change });
@@ -59,6 +52,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       if (links) links.stop();
       links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) });
     },
+    tokens: () => drawTokens(slots.tokens, view.data, { chosen: view.token, choose: follow }),
     grid: () =>
       drawGrid(slots.grid, gridViews(view), {
         chosen: view,
@@ -99,22 +93,28 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     )
       pressed.focus({ preventScroll: true });
   }
+  /* A piece of what comes next: the row that foresaw it is the one of the same number. */
+  function follow(piece) {
+    const row = mapOf(view).queries === "source" ? null : piece;
+    const at = tableView(view).queries.findIndex((unit) => row !== null && unit.first <= row && row < unit.end);
+    set({ token: piece, picked: at < 0 ? null : at, piece: row ?? view.piece }, ["links", "tokens", "walk"]);
+  }
   async function toggle(name, head) {
     const now = new Set(view.data.off[name] || []);
     if (!now.delete(head)) now.add(head);
     root.setAttribute("aria-busy", "true");
     try {
-      const before = view.before ?? view.data.translation;
+      const before = view.before ?? view.data.answer;
       update(await switchHeads({ ...view.data.off, [name]: [...now] }), before);
     } finally {
       root.removeAttribute("aria-busy");
     }
   }
-  /* Show another document in the same view; `before` is the translation to compare with. */
+  /* Show another document in the same view; `before` is the answer to compare with. */
   function update(fresh, before = null) {
     view.before = Object.values(fresh.off).some((heads) => heads.length) ? before : null;
     slots.translation.replaceChildren(...sentence(fresh, view.before));
-    set({ data: fresh, picked: null, piece: null });
+    set({ data: fresh, picked: null, piece: null, token: null });
   }
   slots.translation.replaceChildren(...sentence(data, null));
   set({});
@@ -137,6 +137,7 @@ function layout(slots, data, chrome) {
     slots.translation,
     slots.tools,
     section("hero", "Links between words", slots.links),
+    section("foreseen", "Piece by piece", element("h2", {}, "Piece by piece"), slots.tokens),
     element(
       "div",
       { class: "pair" },
@@ -158,23 +159,24 @@ function layout(slots, data, chrome) {
 function sentence(data, before) {
   return [
     element("p", { class: "source-text", dir: "auto" }, data.text),
-    element("p", { class: "target-text", dir: "auto" }, data.translation),
+    element("p", { class: "target-text", dir: "auto" }, data.answer),
     before !== null &&
-      before !== data.translation &&
+      before !== data.answer &&
       element("p", { class: "before" }, "before: ", element("bdi", {}, before)),
   ].filter(Boolean);
 }
 
 function footer(data) {
-  const search = data.beam > 1 ? `beam ${data.beam}` : "greedy";
+  const search = data.beam > 1 ? `beam ${data.beam}` : "one output";
   const cut = data.truncated ? ", cut at the longest output allowed" : "";
+  const whose = data.sides.source ? "the very decoding that wrote this" : "the text and what was written on";
   return element(
     "footer",
     {},
     element(
       "p",
       {},
-      "The weights are those of the very decoding that wrote this translation: " +
+      `The weights are those of ${whose}: ` +
         `${search}, score ${data.score.toFixed(3)}${cut}. Nothing in this file needs the network.`,
     ),
     data.model.card
@@ -210,11 +212,11 @@ function tools(view, kinds, set) {
   return [
     segmented(
       "Kind of attention",
-      kinds.map((kind) => [kind, KIND_NAMES[kind]]),
+      kinds.map((kind) => [kind, kind[0].toUpperCase() + kind.slice(1)]),
       view.kind,
       (kind) => again(kind, { kind }),
     ),
-    element("span", { class: "hint" }, KIND_TEXTS[view.kind]),
+    element("span", { class: "hint" }, kindText(view)),
     element("span", { class: "push" }),
     element("label", { class: "threshold" }, "Threshold", slider, shown),
     segmented(
@@ -231,9 +233,21 @@ function tools(view, kinds, set) {
 
 /* Languages without spaces have no words to join to. */
 function fitsWords(data) {
-  return ["source", "target"].every(
-    (name) => data.sides[name].tokens.length <= 4 * data.sides[name].words.length,
-  );
+  return Object.values(data.sides).every((side) => side.tokens.length <= 4 * side.words.length);
+}
+
+/* The kinds of attention there are, what looks from one side to another first. */
+function kindsOf(data) {
+  const kinds = [...new Set(data.maps.map((map) => map.kind))];
+  return kinds.sort((a, b) => (b === "cross") - (a === "cross"));
+}
+
+/* Who looks at whom, in a sentence. */
+function kindText(view) {
+  const { queries, keys, causal } = mapsOf(view)[0];
+  const [looking, seen] = [view.data.sides[queries].title, view.data.sides[keys].title];
+  if (queries !== keys) return `${looking} looks at ${seen.toLowerCase()}.`;
+  return causal ? `${looking}: each place looks back.` : `${looking}: all places look at each other.`;
 }
 
 function mapsOf(view) {
@@ -292,8 +306,8 @@ function linksView(view) {
     picked: view.picked,
     hint: "Point at a word to follow it; click to keep it.",
     sides: {
-      keys: SIDE_NAMES[map.keys] + (same ? ", looked at" : ""),
-      queries: SIDE_NAMES[map.queries] + (same ? ", looking" : ""),
+      keys: view.data.sides[map.keys].title + (same ? ", looked at" : ""),
+      queries: view.data.sides[map.queries].title + (same ? ", looking" : ""),
       confident: map.queries === "target",
     },
   };

@@ -111,7 +111,7 @@ export function compute(map, head, query) {
   );
   return {
     query,
-    causal: map.kind === "decoder",
+    causal: map.causal,
     width,
     q: q[query],
     k,

@@ -16,6 +16,7 @@ class Language(Task):
     noun = "language model"
     verb = "generate"
     models = ("decoder",)
+    looks = "regard.look.written:look_at_writing"
     serves = "regard.serving.completions:Completions"
 
     def load(self, folder: Path, **options: Any) -> "Writer":

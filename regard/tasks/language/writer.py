@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.attention.record import running_tape
 from regard.attention.switch import any_off
-from regard.data.inputs import pad_prompts
+from regard.data.inputs import Tokens, pad_prompts
 from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.decoding.greedy import likeliest
 from regard.decoding.sampling import Sampling, chances, draw
@@ -72,6 +72,8 @@ class Piece:
 class Writer:
     """A model with its tokenizer; `regard.load` makes one from a folder."""
 
+    task = "language"
+
     def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.engine: Any = None  # steps in the model's place where it can: see `load.py`
@@ -83,6 +85,16 @@ class Writer:
         while rows := list(islice(left, batch)):
             found = {piece.row: piece.whole for piece in self.stream(rows, wish) if piece.whole}
             yield from (found[row] for row in range(len(rows) * wish.draws))
+
+    def contextual(self, text: str) -> tuple[list[int], Tensor]:
+        """The ids of a text and the vectors (S, D) that the model gives them, by what stands up to each."""
+        ids = self.tokenizer.encode(text)
+        ids = [self.tokenizer.begin_id, *ids] if self.tokenizer.leads or not ids else ids
+        limit = self.model.max_length
+        if limit is not None and len(ids) > limit:
+            raise UsageError(f"a text has {len(ids)} tokens and this model takes {limit}; shorten it")
+        with torch.inference_mode():
+            return ids, self.model(Tokens(torch.tensor([ids])))[0].float()
 
     def stream(self, prompts: Sequence[str], wish: Wish | None = None) -> Iterator[Piece]:
         """The texts of some prompts as they come; row r is text r % draws of prompt r // draws."""

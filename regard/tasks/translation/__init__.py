@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.config import REPLACED, Config, merge
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Judge, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -26,7 +26,7 @@ class Translation(Task):
     noun = "translator"
     verb = "translate"
     models = ("transformer", *REPLACED)
-    looks = "regard.look.look:look"
+    looks = "regard.look.translated:look_at_translation"
     serves = "regard.serving.libretranslate:LibreTranslate"
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Pairs":
@@ -91,6 +91,12 @@ class Translation(Task):
         from regard.tasks.translation.evaluate import evaluation
 
         return evaluation(folder, files, **options)
+
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """By BLEU."""
+        from regard.tasks.translation.evaluate import judge
+
+        return judge(folder, files, **options)
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Line by line."""

@@ -16,10 +16,10 @@ from regard.errors import DataError
 from regard.measure.bleu import TranslationScores
 from regard.measure.rouge import Rouge, RougeScores, require_rouge
 from regard.measure.score import Score
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 from regard.tasks.translation.files import corpus_of
 from regard.tasks.translation.load import load_translator
-from regard.tasks.translation.translator import Translation, Translator
+from regard.tasks.translation.translator import Translation, Translator, load_readable
 from regard.text.normalise import normalise
 
 HANDFUL = 256  # lines that are counted together
@@ -150,6 +150,22 @@ def evaluation(
     scores = named_scores(found)
     del scores["exact"]  # scripts rely on the names that are left
     return Evaluation(scores, _more(found), describe(found))
+
+
+def judge(
+    folder: Path, files: Sequence[Path], *, limit: int = 200, beam: int | None = None, batch_size: int = 32
+) -> Judge:
+    """A translator and its scores on the first `limit` pairs, greedily unless told."""
+    corpus = corpus_of(files)
+    corpus.check_files()
+    pairs = list(islice(corpus.pairs(), limit))
+    sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    translator = load_readable(folder)
+
+    def measure() -> dict[str, Score]:
+        return named_scores(score(translator, sources, references, beam=beam or 1, batch_size=batch_size))
+
+    return Judge(translator.model, measure, f"{len(pairs):,} sentences")
 
 
 def named_scores(found: Scores) -> dict[str, Score]:

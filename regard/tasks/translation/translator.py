@@ -29,7 +29,7 @@ from regard.decoding.beam import beam_search
 from regard.decoding.greedy import greedy
 from regard.decoding.sampling import Sampling, sample
 from regard.decoding.search import Hypothesis, Rules
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, ModelError, UsageError
 from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
@@ -87,6 +87,8 @@ class Searcher(Protocol):
 class Translator:
     """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
 
+    task = "translation"
+
     def __init__(
         self, model: nn.Module | Stepper[Any, Any], tokenizer: Tokenizer, decode: DecodeConfig | None = None
     ) -> None:
@@ -105,6 +107,17 @@ class Translator:
         other = copy.copy(self)
         other.parses = tuple(map(Path, parses))
         return other
+
+    def contextual(self, text: str) -> tuple[list[int], torch.Tensor]:
+        """The ids of a text, its end with them, and the vectors (S, D) that the encoder gives them in it."""
+        ids = [*self.tokenizer.encode(text), self.tokenizer.end_id]
+        if not hasattr(self.model, "encode"):
+            raise ModelError("this model has no encoder, so that a word has no vector in its sentence")
+        limit = self.model.max_length
+        if limit is not None and len(ids) > limit:
+            raise DataError(f"a sentence has {len(ids)} tokens and this model takes {limit}; shorten it")
+        with torch.inference_mode(), _evaluating(self.model):
+            return ids, self.model.encode(pad_sources([ids]).to(_device(self.model)))[0].float().cpu()
 
     def translate(
         self,

@@ -1,0 +1,80 @@
+"""What a translator looked at: the translation is made as `regard translate` makes it, with cache and beam.
+
+The weights are those of that very search (`trace.py`). Before this file: `regard.tasks.translation`; after
+it: `look.py`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from regard.attention.switch import heads_off
+from regard.errors import DataError, ModelError
+from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
+from regard.look.maps import maps
+from regard.look.trace import RUNNERS, Watched, follow
+from regard.look.words import Side
+from regard.tasks.translation.translator import Translator, load_readable
+
+
+def look_at_translation(
+    model: Any,
+    text: str,
+    *,
+    beam: int | None = None,
+    vectors: bool = True,
+    off: Mapping[str, Iterable[int]] | None = None,
+    only: Collection[str] | None = None,
+    most: int = MOST_NUMBERS,
+) -> Look:
+    """Translate `text` and keep what every head looked at while it was translated.
+
+    `model` is a folder or a `Translator`. `vectors` keeps queries, keys and values too, for the walk through
+    a head. `off` switches heads off: {"decoder.1.cross": [0, 3]}. `only` names the attentions to keep.
+    There are at most `most` weights, or it is refused, and as many numbers in vectors, or they are left out.
+    """
+    translator, origin = opened(model, load_readable)
+    tokenizer = translator.tokenizer
+    ids = tokenizer.encode(text)
+    if not ids:
+        raise DataError("there is nothing to look at: the text is empty")
+    keep = None if only is None else frozenset(only).__contains__
+    numbers = check_size(translator.model, len(ids) + 1, keep, most)
+    begin, end = tokenizer.begin_id, tokenizer.end_id
+    watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
+    silent = {name: sorted(set(heads)) for name, heads in (off or {}).items()}
+    with heads_off(silent):
+        (found,) = Translator(watched, tokenizer, translator.decode).stream([text], beam=beam)
+    written = [*found.ids, *([] if found.truncated else [end])]
+    trace = follow(watched, written, begin=begin)
+    taped = maps(trace)
+    if not taped:
+        raise ModelError(f"{origin.name} has no attention to look at: its model taped nothing")
+    return Look(
+        text=text,
+        answer=found.text,
+        sides={
+            "source": Side.of(trace.source, tokenizer),
+            "target": Side.of(written, tokenizer, target=True),
+            "read": Side.of([begin, *written[:-1]], tokenizer, target=True),
+        },
+        maps=taped,
+        guesses=tuple(
+            Guess(sure, others(best, number, tokenizer, target=True))
+            for number, sure, best in zip(written, trace.confidence, trace.best, strict=True)
+        ),
+        score=found.score,
+        truncated=found.truncated,
+        beam=translator.decode.beam if beam is None else beam,
+        titles={"source": "Source", "target": "Translation", "read": "Written so far"},
+        origin=origin,
+        off=silent,
+    )
+
+
+def others(
+    best: Iterable[tuple[int, float]], chosen: int, tokenizer: Any, *, target: bool = False
+) -> tuple[tuple[str, float], ...]:
+    """The likeliest ids with their probabilities as pieces, without the one that was taken."""
+    kept = [(number, sure) for number, sure in best if number != chosen]
+    pieces = tokenizer.shown([number for number, _ in kept], target=target)
+    return tuple((piece, sure) for piece, (_, sure) in zip(pieces, kept, strict=True))[:RUNNERS]
