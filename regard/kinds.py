@@ -129,5 +129,7 @@ TASKS = Kinds(
         "language": "regard.tasks.language:TASK",
         "embed": "regard.tasks.embed:TASK",
         "masked": "regard.tasks.masked:TASK",
+        "classify": "regard.tasks.labels:CLASSIFY",
+        "tag": "regard.tasks.labels:TAG",
     },
 )

@@ -18,6 +18,7 @@ import typer
 from regard import __version__
 from regard.cli import (
     check,
+    classify,
     compare,
     demo,
     distill,
@@ -33,6 +34,7 @@ from regard.cli import (
     serve,
     shortlist,
     show,
+    tag,
     train,
     translate,
 )
@@ -74,6 +76,8 @@ app.command()(translate.translate)
 app.command()(generate.generate)
 app.command()(fill.fill)
 app.command()(embed.embed)
+app.command()(classify.classify)
+app.command()(tag.tag)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
 app.command(cls=compare.CompareCommand)(compare.compare)

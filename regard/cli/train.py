@@ -59,7 +59,7 @@ def spread_valid(args: list[str], flag: str = "--valid") -> list[str]:
         if argument == flag and rest:
             first = rest.pop(0)
             spread.append(first)
-            is_table = first.removesuffix(".gz").endswith(".tsv")
+            is_table = first.removesuffix(".gz").endswith((".tsv", ".conllu"))
             if not is_table and rest and not rest[0].startswith("-"):
                 spread += [flag, rest.pop(0)]
     return spread

@@ -40,6 +40,7 @@ class Facts:
     machine: str = ""
     version: str = ""  # of Regard
     scores: Sequence[Measured] = ()
+    report: str = ""  # more of what was measured, as Markdown
 
 
 def write_card(
@@ -60,10 +61,11 @@ def write_card(
     """
     parts = [
         f"# {title}\n",
-        f"{intro or f'A {facts.config.model.kind} made with Regard.'}\n",
+        f"{intro or f'Made with Regard; model.kind={escape(facts.config.model.kind)}.'}\n",
         _section("Trained on", _data(facts)),
         _section("How", [*(shape or _shape(facts)), *_training(facts)]),
         _scores(facts.scores),
+        facts.report,
         _use(folder, use, python),
     ]
     return "\n".join(part for part in parts if part)

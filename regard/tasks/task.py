@@ -21,6 +21,7 @@ from regard.kinds import MODELS, TASKS
 if TYPE_CHECKING:
     from regard.measure.score import Score
     from regard.models.card import Facts
+    from regard.models.folder import Loaded
     from regard.training.lesson import Examples, Job, Lesson
 
 
@@ -64,6 +65,8 @@ class Task:
         Sequence[str]
     ] = ()  # kinds of model of ours that it takes; those added from outside always
 
+    bases: ClassVar[Sequence[str]] = ()  # other tasks whose models it can begin with (`adopt`)
+
     build: ClassVar[Any] = None  # (Config) -> its own model, where that is none of `MODELS`
 
     # Learning ---------------------------------------------------------------------------------------
@@ -88,6 +91,10 @@ class Task:
     def lesson(self, job: "Job") -> "Lesson":
         """What a run works with, made of the examples; done once a run, and again when it goes on."""
         raise UsageError(f"task={self.name} does not say how it learns")
+
+    def adopt(self, model: Any, base: "Loaded") -> None:
+        """Give a fresh model what it takes over of the one that it is trained further from: all of it."""
+        model.load_state_dict(base.model.state_dict())
 
     def memory(self, trainer: Any, config: Config) -> str | None:
         """In a line, how much memory a run will take, if that can be foreseen."""

@@ -4,7 +4,7 @@ Training is handed a task and never imports one. `regard.tasks.task` has the who
 that a run needs, and the two values that go between them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,6 +58,7 @@ class Lesson:
     data: Sequence[str] = ()  # lines of the card about what was trained on
     measured_on: str = "held-out examples"  # what the evaluator measures on, for the card
     needed: int = 0  # steps below which nothing is learned, as far as is known
+    report: Callable[[], str] | None = None  # Markdown for the card, asked for after the last measurement
 
 
 class Learnable(Protocol):
@@ -65,10 +66,13 @@ class Learnable(Protocol):
 
     @property
     def name(self) -> str: ...
+    @property
+    def bases(self) -> Sequence[str]: ...
     def preset(self, asked: Mapping[str, Any]) -> str | None: ...
     def settle(
         self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None
     ) -> Config: ...
     def lesson(self, job: Job) -> Lesson: ...
+    def adopt(self, model: Any, base: Loaded) -> None: ...
     def memory(self, trainer: Any, config: Config) -> str | None: ...
     def card(self, facts: Facts, folder: str) -> str: ...

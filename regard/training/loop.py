@@ -135,7 +135,7 @@ def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> boo
             torch.nn.utils.clip_grads_with_norm_(weights, trainer.config.clip, norm)
         for optimizer in trainer.movers[group]:
             for part in optimizer.param_groups:
-                part["lr"] = lr * trainer.groups[group].lr
+                part["lr"] = lr * trainer.groups[group].lr * part["share"]
             with autocast(trainer.device, trainer.config.precision):  # for Muon's products
                 optimizer.step()
     trainer.model.zero_grad(set_to_none=True)

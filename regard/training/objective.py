@@ -59,10 +59,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class Group:
-    """Weights that are moved together, at `lr` times the rate of the schedule."""
+    """Weights that are moved together, at `lr` times the rate of the schedule, each at its share of that."""
 
     weights: Sequence[nn.Parameter]
     lr: float = 1.0
+    shares: Sequence[float] = ()  # one for each weight; none: the whole rate for all
 
 
 class Objective:

@@ -8,7 +8,7 @@
 Both scale so that one `lr` suits both: Muon's steps have the size that Adam's would have.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -105,26 +105,37 @@ class Muon(torch.optim.Optimizer):
 
 
 def build_optimizers(
-    model: nn.Module, config: TrainConfig, weights: Iterable[Tensor] | None = None
+    model: nn.Module,
+    config: TrainConfig,
+    weights: Iterable[Tensor] | None = None,
+    shares: Sequence[float] = (),
 ) -> list[torch.optim.Optimizer]:
-    """The optimisers that together move every parameter of the model once, or each of these `weights`."""
-    moved = (p for p in model.parameters() if p.requires_grad) if weights is None else weights
+    """The optimisers that together move every parameter of the model once, or each of these `weights`.
+
+    `shares`, one for each: what of the rate it is moved at. They stand in the optimisers' groups as `share`.
+    """
+    moved = list((p for p in model.parameters() if p.requires_grad) if weights is None else weights)
     cuts = _cuts(model)
-    inner: dict[int, list[Tensor]] = {}
-    rest: list[Tensor] = []
-    for p in moved:
+    inner: dict[tuple[int, float], list[Tensor]] = {}
+    rest: dict[float, list[Tensor]] = {}
+    for p, share in zip(moved, shares or [1.0] * len(moved), strict=True):
         cut = cuts.get(id(p), int(p.ndim == 2))
         if config.optimizer == "muon" and cut:
-            inner.setdefault(cut, []).append(p)
+            inner.setdefault((cut, share), []).append(p)
         else:
-            rest.append(p)
-    fused = all(p.device.type in ("cpu", "cuda") for p in rest)
+            rest.setdefault(share, []).append(p)
+    fused = all(p.device.type in ("cpu", "cuda") for params in rest.values() for p in params)
     adam = torch.optim.AdamW(
-        rest, lr=config.lr, betas=(0.9, 0.98), eps=1e-9, weight_decay=config.weight_decay, fused=fused
+        [{"params": params, "share": share} for share, params in (rest or {1.0: []}).items()],
+        lr=config.lr,
+        betas=(0.9, 0.98),
+        eps=1e-9,
+        weight_decay=config.weight_decay,
+        fused=fused,
     )
     if not inner:
         return [adam]
-    groups = [{"params": params, "cut": cut} for cut, params in inner.items()]
+    groups = [{"params": params, "cut": cut, "share": share} for (cut, share), params in inner.items()]
     return [Muon(groups, lr=config.lr, weight_decay=config.weight_decay), adam]
 
 

@@ -174,7 +174,7 @@ def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin
     if not isinstance(lesson, Lesson):
         raise UsageError(f"task={task.name} gave a {type(lesson).__name__}, not a Lesson")
     trainer = Trainer(
-        model_for(lesson.config, job.base),
+        model_for(task, lesson.config, job.base),
         lesson.config.train,
         lesson.feed,
         lesson.objective,
@@ -186,12 +186,12 @@ def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin
     return _Run(task, job, lesson, trainer, clock, origin)
 
 
-def model_for(config: Config, base: Loaded | None) -> nn.Module:
-    """A fresh model, the same for the same seed, or one with the base model's weights."""
+def model_for(task: Learnable, config: Config, base: Loaded | None) -> nn.Module:
+    """A fresh model, the same for the same seed, or one with what its task takes over of the base model."""
     torch.manual_seed(config.train.seed)
     model = build(config)
     if base is not None:
-        model.load_state_dict(base.model.state_dict())
+        task.adopt(model, base)
     return model
 
 
@@ -278,6 +278,7 @@ def _facts(run: _Run, held: Run, state: State) -> Facts:
         machine=_machine(trainer.device, held),
         version=f"{__version__}, torch {torch.__version__}",
         scores=[Measured(lesson.measured_on, state.scores)] if state.scores else [],
+        report=lesson.report() if lesson.report else "",
     )
 
 

@@ -38,7 +38,7 @@ def settle(
     asked = (preset(preset_name) if preset_name else {}) | asked
     config = Config()
     if base is not None:
-        if base.task != task.name:
+        if base.task not in (task.name, *task.bases):
             raise UsageError(f"the model to train further is of task={base.task}, not of {task.name}")
         config = replace(config, task=task.name, **{name: getattr(base, name) for name in INHERITED})
         _refuse_other_shape(asked, base)

@@ -56,7 +56,7 @@ class Trainer:
         self.groups = self.objective.groups(self.model)
         _check_groups(self.groups, self.weights)
         self.movers = {
-            name: build_optimizers(self.model, self.config, group.weights)
+            name: build_optimizers(self.model, self.config, group.weights, group.shares)
             for name, group in self.groups.items()
         }
         self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
@@ -139,7 +139,8 @@ def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
         for key, tensor in checkpoint.part(f"optimizer.{number}").items():
             index, _, name = key.partition(".")
             slots.setdefault(int(index), {})[name] = tensor
-        optimizer.load_state_dict({"state": slots, "param_groups": numbers["optimizers"][number]})
+        groups = [{"share": 1.0} | group for group in numbers["optimizers"][number]]  # 0.1.0 had none
+        optimizer.load_state_dict({"state": slots, "param_groups": groups})
     trainer.average.load(checkpoint.part("average"))
     trainer.best.load(checkpoint.part("best"), trainer.device)
     set_random_state(checkpoint.part("random"), trainer.device)

@@ -1,5 +1,6 @@
 """A small encoder with random weights as a model folder, for what is tested around it."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,10 @@ ENCODER = {
 }
 
 
-def write_encoder(folder: Path, task: str, **more: object) -> Path:
+def write_encoder(folder: Path, task: str, more: Mapping[str, object] | None = None) -> Path:
     """A folder of that task."""
     torch.manual_seed(3)
-    config = merge(Config(), ENCODER | {"task": task} | {k.replace("__", "."): v for k, v in more.items()})
+    config = merge(Config(), ENCODER | {"task": task} | dict(more or {}))
     tokenizer = WordPieces(PIECES, Marks(0, 1, 2, 3, 4))
     save(folder, config=config, model=build(config), tokenizer=tokenizer, card="# An encoder\n")
     return folder
@@ -60,3 +61,9 @@ def sentence_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gap_filler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that fills gaps."""
     return write_encoder(tmp_path_factory.mktemp("masked"), "masked")
+
+
+@pytest.fixture(scope="session")
+def an_encoder() -> Callable[..., Path]:
+    """`an_encoder(folder, task, settings)`: one of any task."""
+    return write_encoder

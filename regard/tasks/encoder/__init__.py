@@ -41,9 +41,10 @@ class Encoding(Task):
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig}
 
     def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
-        """An encoder has no layers that write."""
-        config = super().settle(config, asked, examples, base)
-        return merge(config, {"model.decoder_layers": 0})
+        """An encoder, which has no layers that write."""
+        kind = {} if "model.kind" in asked or base is not None else {"model.kind": "encoder"}
+        config = merge(config, kind | {"model.decoder_layers": 0})
+        return super().settle(config, asked, examples, base)
 
 
 def body_of(model: Any) -> Any:

@@ -72,8 +72,8 @@ def test_little_data_gets_more_dropout_unless_it_was_asked_for() -> None:
 
 
 def test_the_same_seed_makes_the_same_model(toy: Any) -> None:
-    first, second = model_for(toy.config(), None), model_for(toy.config(), None)
-    other = model_for(toy.config(train__seed=2), None)
+    first, second = model_for(TASK, toy.config(), None), model_for(TASK, toy.config(), None)
+    other = model_for(TASK, toy.config(train__seed=2), None)
     assert all(map(torch.equal, first.parameters(), second.parameters()))
     assert not all(map(torch.equal, first.parameters(), other.parameters()))
 

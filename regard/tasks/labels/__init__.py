@@ -1,0 +1,152 @@
+"""Labels: a text and what kind it is (`classify`), or words and what each of them is (`tag`).
+
+A run: `examples` (files), `lesson` (columns, loss, scores). A folder: `labeller` (texts and words to labels).
+Both tasks begin from nothing, or with the encoder of a folder of any task of encoders.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.config import Config, merge
+from regard.config.rules import between
+from regard.errors import UsageError
+from regard.tasks.encoder import EmbedConfig, Encoding, body_of
+from regard.tasks.task import Evaluation
+
+if TYPE_CHECKING:
+    from regard.models.card import Facts
+    from regard.models.folder import Loaded
+    from regard.tasks.labels.examples import Labelled
+    from regard.tasks.labels.labeller import Labels
+    from regard.training.lesson import Job, Lesson
+
+
+@dataclass(frozen=True)
+class LabelsConfig:
+    """What the labels are, and how much faster they learn than an encoder that was trained before."""
+
+    count: int = 0  # of different labels; 0: taken from the examples
+    pace: float = 0.1  # the rate of a trained encoder's last layer beside that of the labels
+    decay: float = 0.85  # and of each layer beside the one above it
+
+    def __post_init__(self) -> None:
+        between("labels.count", self.count, 0, 100_000)
+        for name in ("pace", "decay"):
+            between(f"labels.{name}", getattr(self, name), 0, 1)
+
+
+class Labelling(Encoding):
+    """Base of the two."""
+
+    keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "labels": LabelsConfig}
+    bases: ClassVar[Sequence[str]] = ("embed", "masked", "classify", "tag")
+    words: ClassVar[bool] = False  # whether each word has a label
+
+    def build(self, config: Config) -> Any:
+        """An encoder with an output for labels."""
+        from regard.models.labeller import Labeller
+
+        return Labeller(config, max(1, config.of(LabelsConfig).count), config.of(EmbedConfig).pooling)
+
+    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Labelled":
+        """Files of one kind."""
+        from regard.tasks.labels.examples import Labelled
+
+        given = [name for name in more if more[name] is not None]
+        if given:
+            raise UsageError(f"task={self.name} takes no --{given[0].replace('_', '-')}")
+        train, held = (tuple(map(Path, group or ())) for group in (files, valid))
+        return Labelled(train, held, column="upos" if self.words else "")
+
+    def preset(self, asked: Mapping[str, Any]) -> str | None:
+        """The smallest: labels are few."""
+        return "tiny"
+
+    def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
+        """An encoder without what fills gaps; a low rate where it was trained before."""
+        chosen = self.fresh if base is None else self.further
+        plain = {"model.output_transform": False, "model.output_bias": False, "labels.count": 0}
+        config = merge(config, plain | {key: value for key, value in chosen.items() if key not in asked})
+        return super().settle(config, asked, examples, base)
+
+    fresh: ClassVar[Mapping[str, Any]] = {
+        "positions.kind": "rotary",
+        "train.lr": 4e-3,
+        "train.average_span": 0.1,
+    }
+    further: ClassVar[Mapping[str, Any]] = {
+        "train.optimizer": "adam",
+        "train.lr": 1e-3,
+        "train.batch_tokens": 1024,
+        "train.weight_decay": 0.01,
+        "train.average_span": 0.1,
+        "attention.dropout": 0.1,
+        "model.dropout": 0.1,
+    }
+
+    def adopt(self, model: Any, base: "Loaded") -> None:
+        """The encoder of another folder; its output too, where it is for as many labels of the same task."""
+        theirs, own = body_of(base.model).state_dict(), model.body.state_dict()
+        model.body.load_state_dict({name: theirs[name] for name in own})
+        if base.config.task == self.name and base.model.output.weight.shape == model.output.weight.shape:
+            model.output.load_state_dict(base.model.output.state_dict())
+
+    def lesson(self, job: "Job") -> "Lesson":
+        """Tokenizer, columns, cross-entropy, accuracy and macro F1."""
+        from regard.tasks.labels.lesson import lesson_for
+
+        return lesson_for(job, job.config.of(LabelsConfig))
+
+    def card(self, facts: "Facts", folder: str) -> str:
+        """With what was taken for what."""
+        from regard.models.card import titled, write_card
+        from regard.tasks.task import with_article
+
+        use = [f"regard {self.verb} -m {{}} -i texts.txt", "regard evaluate -m {} test" + self.ending]
+        return write_card(facts, folder, title=titled(with_article(self.noun).capitalize(), facts), use=use)
+
+    ending: ClassVar[str] = ".tsv"
+
+    def load(self, folder: Path, **options: Any) -> "Labels":
+        """The model in a folder, ready to give labels."""
+        from regard.tasks.labels.labeller import load_labels
+
+        return load_labels(folder, words=self.words, **options)
+
+    def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
+        """Accuracy and macro F1."""
+        from regard.tasks.labels.labeller import evaluation
+
+        device = options.pop("device", "cpu")
+        if options:
+            raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}s")
+        return evaluation(self.load(folder, device=device), self.read(files))
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Line by line."""
+        from regard.tasks.labels.check import check
+
+        return check(self.read(files), examples=examples)
+
+
+class Classify(Labelling):
+    """A text, and what kind it is."""
+
+    name = "classify"
+    noun = "classifier"
+    verb = "classify"
+
+
+class Tag(Labelling):
+    """Words, and what each of them is."""
+
+    name = "tag"
+    noun = "tagger"
+    verb = "tag"
+    words = True
+    ending = ".conllu"
+
+
+CLASSIFY, TAG = Classify(), Tag()

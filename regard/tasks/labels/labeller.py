@@ -1,0 +1,115 @@
+"""Texts and words to labels, with probabilities; and how often they are right.
+
+    labels = regard.load("runs/mood").label(["a fine film"])       [Labelled(...)]
+
+Before this file: the reader of `regard.tasks.encoder`; after it: `regard classify`, `regard tag`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.inputs import Tokens
+from regard.errors import DataError, ModelError
+from regard.measure.labels import confusion, label_scores
+from regard.models.folder import load_folder
+from regard.tasks.encoder import EmbedConfig
+from regard.tasks.encoder.reader import WINDOW, Reader
+from regard.tasks.labels.examples import Labelled
+from regard.tasks.labels.lesson import LABELS, cut_words
+from regard.tasks.task import Evaluation
+
+
+@dataclass(frozen=True)
+class Label:
+    """What something is, and how sure that is; `chances` has every label's probability, in their order."""
+
+    name: str
+    probability: float
+    chances: tuple[float, ...]
+
+
+class Labels:
+    """A model with its tokenizer and the names of its labels; `regard.load` makes one from a folder."""
+
+    def __init__(self, model: Any, reader: Reader, names: Sequence[str], *, words: bool) -> None:
+        self.model, self.reader, self.names, self.words = model.eval(), reader, list(names), words
+
+    def classify(self, texts: Iterable[str]) -> Iterator[Label]:
+        """The label of each text, in their order."""
+
+        def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[Label]:
+            return self._named(self.model.label(hidden, inputs))
+
+        return self.reader.stream(texts, work)
+
+    def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[Label]]:
+        """A label for each word of each sentence, in their order."""
+        left = iter(sentences)
+        while window := list(islice(left, WINDOW)):
+            rows, spots, owner = [], [], []
+            for number, words in enumerate(window):
+                for ids, places in (
+                    cut_words(self.reader.tokenizer, words, self.reader.longest) if words else ()
+                ):
+                    rows.append(ids)
+                    spots.append(places)
+                    owner.append(number)
+            found: list[list[Label]] = [[] for _ in window]
+            for number, labels in zip(owner, self.reader.over(rows, self._tagging(spots)), strict=True):
+                found[number] += labels
+            yield from found
+
+    def _tagging(self, spots: Sequence[Sequence[tuple[int, int]]]) -> Any:
+        def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[list[Label]]:
+            flat = [(place, *spot) for place, number in enumerate(numbers) for spot in spots[number]]
+            named = iter(self._named(self.model.label(hidden, inputs, torch.tensor(flat).to(hidden.device))))
+            return [list(islice(named, len(spots[number]))) for number in numbers]
+
+        return work
+
+    def _named(self, logits: Tensor) -> list[Label]:
+        """The labels of logits (N, L)."""
+        chances = logits.float().softmax(-1)
+        best = chances.argmax(-1).tolist()
+        return [
+            Label(self.names[number], each[number], tuple(each))
+            for number, each in zip(best, chances.tolist(), strict=True)
+        ]
+
+
+def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: Any) -> Labels:
+    """The model in a folder."""
+    loaded = load_folder(folder, **options)
+    try:
+        names = json.loads(loaded.files[LABELS])
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"{folder} has no {LABELS} that can be read; copy the folder again") from error
+    count = loaded.model.output.weight.shape[0]
+    if not isinstance(names, list) or len(names) != count or not all(isinstance(name, str) for name in names):
+        raise ModelError(f"{folder / LABELS} must name {count} labels; copy the folder again")
+    longest = loaded.config.of(EmbedConfig).max_length or loaded.config.data.max_length
+    reader = Reader(loaded.model.body, loaded.tokenizer, max_length=longest, refuses=refuses)
+    return Labels(loaded.model, reader, names, words=words)
+
+
+def evaluation(labels: Labels, data: Labelled) -> Evaluation:
+    """Accuracy and macro F1 on files; a label that the model does not know is always wrong."""
+    examples = list(data.read(data.train))
+    if not examples:
+        raise DataError(f"{', '.join(map(str, data.train))}: there is nothing to measure on")
+    wanted = [label for example in examples for label in example.labels]
+    if labels.words:
+        given = [each.name for found in labels.tag(example.words for example in examples) for each in found]
+    else:
+        given = [each.name for each in labels.classify(example.words[0] for example in examples)]
+    names = sorted({*labels.names, *wanted})
+    number = {name: place for place, name in enumerate(names)}
+    table = confusion([number[name] for name in wanted], [number[name] for name in given], len(names))
+    return Evaluation(label_scores(table), {"examples": len(examples), "labels": len(wanted)})
