@@ -4,6 +4,7 @@ Only the training is made short. A line that cannot be run here must be known be
 untested unnoticed.
 """
 
+import json
 import random
 import re
 import signal
@@ -66,6 +67,31 @@ def write_stories(folder: Path) -> None:
     (folder / "tokenizer.bin").write_bytes(struct.pack("<i", 8) + b"".join(rows))
 
 
+def write_bert(folder: Path) -> None:
+    """A BERT of one layer that knows nothing, with the words that README's examples have."""
+    import torch
+    from safetensors.torch import save_file
+
+    width, hidden, words = 8, 12, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "fine", "film"]
+    rows = {"word_embeddings": len(words), "position_embeddings": 40, "token_type_embeddings": 2}
+    shapes = {f"embeddings.{name}.weight": (count, width) for name, count in rows.items()}
+    products = {"intermediate.dense": (hidden, width), "output.dense": (width, hidden)}
+    products |= {f"attention.self.{name}": (width, width) for name in ("query", "key", "value")}
+    products |= {"attention.output.dense": (width, width)}
+    norms = ["embeddings.LayerNorm"]
+    norms += [f"encoder.layer.0.{name}LayerNorm" for name in ("attention.output.", "output.")]
+    for name, shape in products.items():
+        shapes |= {f"encoder.layer.0.{name}.weight": shape, f"encoder.layer.0.{name}.bias": shape[:1]}
+    shapes |= {f"{name}.{part}": (width,) for name in norms for part in ("weight", "bias")}
+    folder.mkdir()
+    save_file({name: torch.randn(shape) for name, shape in shapes.items()}, folder / "model.safetensors")
+    (folder / "vocab.txt").write_text("\n".join(words))
+    tree = {"model_type": "bert", "hidden_size": width, "num_attention_heads": 2, "num_hidden_layers": 1}
+    tree |= {"intermediate_size": hidden, "hidden_act": "gelu", "hidden_dropout_prob": 0.1}
+    tree |= {"vocab_size": len(words), "max_position_embeddings": 40}
+    (folder / "config.json").write_text(json.dumps(tree))
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A folder with the files that README names, and with `regard` on the path."""
@@ -74,6 +100,10 @@ def place(tmp_path: Path) -> Path:
         write_lines(tmp_path / f"{stem}.en", src)
         write_lines(tmp_path / f"{stem}.de", tgt)
     write_stories(tmp_path)
+    write_bert(tmp_path / "all-MiniLM-L6-v2")
+    write_lines(tmp_path / "questions.txt", ["a film"])
+    write_lines(tmp_path / "answers.txt", ["a fine film", "film", "a"])
+    write_lines(tmp_path / "reviews.tsv", ["a fine film\tgood", "a film\tbad"] * 30)
     script = tmp_path / "bin" / "regard"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regard "$@"\n')

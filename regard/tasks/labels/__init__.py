@@ -88,10 +88,11 @@ class Labelling(Encoding):
 
     def adopt(self, model: Any, base: "Loaded") -> None:
         """The encoder of another folder; its output too, where it is for as many labels of the same task."""
-        theirs, own = body_of(base.model).state_dict(), model.body.state_dict()
+        held: Any = base.model
+        theirs, own = body_of(held).state_dict(), model.body.state_dict()
         model.body.load_state_dict({name: theirs[name] for name in own})
-        if base.config.task == self.name and base.model.output.weight.shape == model.output.weight.shape:
-            model.output.load_state_dict(base.model.output.state_dict())
+        if base.config.task == self.name and held.output.weight.shape == model.output.weight.shape:
+            model.output.load_state_dict(held.output.state_dict())
 
     def lesson(self, job: "Job") -> "Lesson":
         """Tokenizer, columns, cross-entropy, accuracy and macro F1."""

@@ -91,12 +91,13 @@ def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: 
         names = json.loads(loaded.files[LABELS])
     except (KeyError, ValueError) as error:
         raise ModelError(f"{folder} has no {LABELS} that can be read; copy the folder again") from error
-    count = loaded.model.output.weight.shape[0]
+    model: Any = loaded.model
+    count = model.output.weight.shape[0]
     if not isinstance(names, list) or len(names) != count or not all(isinstance(name, str) for name in names):
         raise ModelError(f"{folder / LABELS} must name {count} labels; copy the folder again")
     longest = loaded.config.of(EmbedConfig).max_length or loaded.config.data.max_length
-    reader = Reader(loaded.model.body, loaded.tokenizer, max_length=longest, refuses=refuses)
-    return Labels(loaded.model, reader, names, words=words)
+    reader = Reader(model.body, loaded.tokenizer, max_length=longest, refuses=refuses)
+    return Labels(model, reader, names, words=words)
 
 
 def evaluation(labels: Labels, data: Labelled) -> Evaluation:
