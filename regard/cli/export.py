@@ -29,14 +29,10 @@ class Options:
 @takes(Options)
 def export(options: Options) -> None:
     """Write a model for CTranslate2, Hugging Face or ONNX."""
-    from importlib import import_module
-
     from regard.interop.parts import new_folder
-    from regard.models.folder import load_folder
-    from regard.tasks.task import expect
+    from regard.tasks.task import task_of
 
-    write = import_module(f"regard.interop.{options.to}").write
+    task = task_of(options.model)
     with new_folder(options.output) as place:
-        expect(options.model, "translation")
-        write(load_folder(options.model), place)
+        task.export(options.model, options.to, place)
     note(f"{options.output} is ready")

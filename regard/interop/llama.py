@@ -16,11 +16,12 @@ from torch import Tensor
 from regard.config import Config
 from regard.errors import ModelError, shown
 from regard.foreign import LONGEST_TOKEN, MOST_JSON, check_strings, read_bytes, read_json
-from regard.interop import sentencepiece
+from regard.interop import byte_level, sentencepiece
 from regard.interop.tensors import Taking, read_tensors, settle
 from regard.models.folder import Loaded
+from regard.text.normalise import SPACE_MARK
 from regard.text.pieces import PieceModel, SentencePieces
-from regard.text.tokenizer import Specials
+from regard.text.tokenizer import Specials, Tokenizer
 
 WHAT = "Llama"
 THETA = 10000.0  # of the slowest turn; the angles of ours
@@ -46,7 +47,7 @@ def read(folder: Path) -> Loaded:
         "positions.max_length": tree.get("max_position_embeddings", 2048),
     }
     config = settle(settings, folder / "config.json", f"{WHAT} folder")
-    tokenizer = _tokenizer(folder)
+    tokenizer = _tokenizer(folder, tree)
     taking = Taking(read_tensors(folder), folder)
     if config.model.tied == "all":
         taking.drop("lm_head.weight")
@@ -120,8 +121,8 @@ def _tensors(taking: Taking, config: Config) -> Iterator[tuple[str, Tensor]]:
 # Tokenizers --------------------------------------------------------------------------------------
 
 
-def _tokenizer(folder: Path) -> SentencePieces:
-    """The SentencePiece model of a folder, as such a file or inside a tokenizer.json."""
+def _tokenizer(folder: Path, tree: dict[str, Any]) -> Tokenizer:
+    """The SentencePiece model of a folder, as such a file or inside a tokenizer.json; or bytes, merged."""
     path = folder / "tokenizer.model"
     if path.exists():
         model = sentencepiece.read(path)
@@ -129,9 +130,11 @@ def _tokenizer(folder: Path) -> SentencePieces:
     path = folder / "tokenizer.json"
     whole = read_json(path, most=MOST_JSON)
     inner = whole.get("model")
-    ids = inner.get("vocab") if isinstance(inner, dict) and inner.get("byte_fallback") else None
+    ids = inner.get("vocab") if isinstance(inner, dict) else None
     if not isinstance(ids, dict):
         raise ModelError(f"{path} holds no byte-pair vocabulary of Llama's kind, which spells in bytes")
+    if SPACE_MARK not in ids:
+        return byte_level.read(folder, tree, END)
     if not all(type(number) is int for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
         raise ModelError(f"{path} must give each token an id of its own, from 0 to {len(ids) - 1}")
     names = sorted(ids, key=ids.__getitem__)

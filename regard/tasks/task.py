@@ -61,6 +61,7 @@ class Task:
     keys: ClassVar[Mapping[str, Any]] = {}  # config tables of its own: name and dataclass
     looks: ClassVar[str] = ""  # "module:function" that shows what every head looked at, if there is one
     serves: ClassVar[str] = ""  # "module:Class" that puts it on a server (`regard.serving.family`), if any
+    exports: ClassVar[Mapping[str, str]] = {}  # formats and "module:function" that writes (Loaded, Path)
     models: ClassVar[
         Sequence[str]
     ] = ()  # kinds of model of ours that it takes; those added from outside always
@@ -136,6 +137,16 @@ class Task:
         if strange := options.keys() - signature(function).parameters.keys():
             raise UsageError(f"{min(strange)} means nothing to {with_article(self.noun)}")
         return function(model, text, **options)
+
+    def export(self, folder: Path, to: str, place: Path) -> None:
+        """Write the model of a folder into `place` as another program reads it."""
+        from regard.models.folder import load_folder
+
+        if to not in self.exports:
+            there = f"; it goes to {', '.join(self.exports)}" if self.exports else ""
+            raise UsageError(f"{folder} holds {with_article(self.noun)}, which --to {to} cannot hold{there}")
+        module, _, name = self.exports[to].partition(":")
+        getattr(import_module(module), name)(load_folder(folder), place)
 
     def _cannot(self, verb: str, folder: Path) -> UsageError:
         return UsageError(f"{folder} holds {with_article(self.noun)}, and regard {verb} does not know it")

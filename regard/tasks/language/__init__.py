@@ -1,7 +1,7 @@
 """Language models: running text in, a model that writes on out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.tasks.task import Task
 
@@ -17,6 +17,7 @@ class Language(Task):
     verb = "generate"
     models = ("decoder",)
     looks = "regard.look.written:look_at_writing"
+    exports: ClassVar = {"huggingface": "regard.interop.decoders:write"}
     serves = "regard.serving.completions:Completions"
 
     def load(self, folder: Path, **options: Any) -> "Writer":

@@ -6,7 +6,7 @@ A run: `files` and `prepare` (to a lesson), `validation` (its scores), `card`, `
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.config import REPLACED, Config, merge
 from regard.errors import UsageError
@@ -27,6 +27,7 @@ class Translation(Task):
     verb = "translate"
     models = ("transformer", *REPLACED)
     looks = "regard.look.translated:look_at_translation"
+    exports: ClassVar = {to: f"regard.interop.{to}:write" for to in ("ctranslate2", "huggingface", "onnx")}
     serves = "regard.serving.libretranslate:LibreTranslate"
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Pairs":
