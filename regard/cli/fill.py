@@ -62,7 +62,8 @@ def _shown(found: "Filled") -> str:
     lines = [found.text]
     for number, gap in enumerate(found.gaps, 1):
         lines += [f"gap {number}"] if len(found.gaps) > 1 else []
-        lines += [f"  {guess.probability:6.1%}  {guess.text}" for guess in gap]
+        seen = [(guess.text if guess.text.strip() else repr(guess.text), guess.probability) for guess in gap]
+        lines += [f"  {probability:6.1%}  {text}" for text, probability in seen]
     return "\n".join(lines)
 
 

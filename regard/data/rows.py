@@ -29,9 +29,10 @@ IDS = "ids"
 class Encoder(Protocol):
     """What is asked of a tokenizer."""
 
-    end_id: int
-    vocab_size: int
-
+    @property
+    def end_id(self) -> int: ...
+    @property
+    def vocab_size(self) -> int: ...
     def encode(self, text: str) -> list[int]: ...
     def to_json(self) -> str: ...
 

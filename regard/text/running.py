@@ -149,6 +149,15 @@ class RunningText(Tokenizer):
         """Pieces as the text that they are; `<0xE2>` for a byte that is a part of a character."""
         return [_face(self._bytes[number]) or self._pieces[number] for number in ids]
 
+    def begins(self, ids: Sequence[int]) -> list[bool]:
+        """Whether each of these ids begins a word; a space belongs to the word after it."""
+        found, inside = [], False  # of a word
+        for number in ids:
+            raw = self._bytes[number]
+            found.append(not (inside and _lettered(raw[:1])))
+            inside = _lettered(raw[-1:]) or raw == b" "
+        return found
+
     def to_json(self) -> str:
         """The tokenizer as the text of a `tokenizer.json`."""
         tree = {
@@ -201,6 +210,11 @@ def _face(raw: bytes) -> str:
         return raw.decode().translate(_FACES)
     except UnicodeDecodeError:
         return "".join(f"<0x{byte:02X}>" for byte in raw)
+
+
+def _lettered(byte: bytes) -> bool:
+    """Whether a byte is a part of a word: a letter, a digit, or a part of a character beyond ASCII."""
+    return byte.isalnum() or byte > b"\x7f"
 
 
 def _raw(piece: str) -> bytes:

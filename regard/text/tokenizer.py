@@ -181,7 +181,7 @@ class Tokenizer:
             byte = len(SPECIALS) <= number < len(RESERVED)
             letters = byte or piece[:1].isalnum()
             found.append(not (inside and letters))
-            inside = byte or piece[-1:].isalnum()
+            inside = byte or piece[-1:].isalnum() or piece == SPACE_MARK  # the space before a word is its own
         return found
 
     def shown(self, ids: Iterable[int], *, target: bool = False) -> list[str]:

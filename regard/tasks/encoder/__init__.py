@@ -43,8 +43,8 @@ class Encoding(Task):
     def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
         """An encoder, which has no layers that write."""
         kind = {} if "model.kind" in asked or base is not None else {"model.kind": "encoder"}
-        config = merge(config, kind | {"model.decoder_layers": 0})
-        return super().settle(config, asked, examples, base)
+        config = super().settle(merge(config, kind), asked, examples, base)
+        return merge(config, {"model.decoder_layers": 0})
 
 
 def body_of(model: Any) -> Any:

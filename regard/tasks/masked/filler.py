@@ -87,7 +87,8 @@ class Filler:
         return Filled(text, gaps)
 
     def _word(self, number: int) -> str:
-        return self.tokenizer.spell([number]).decode("utf-8", "replace").strip()
+        text = self.tokenizer.spell([number]).decode("utf-8", "replace")
+        return text.strip() or text  # a line break may be what stands there
 
 
 __all__ = ["MASK", "Filled", "Filler", "Guess"]
