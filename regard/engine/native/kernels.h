@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 // AVX-VNNI and AMX are known from GCC 11 on.
 #if defined(__clang__) || __GNUC__ >= 11
 #define REGARD_NEW_COMPILER 1
@@ -31,6 +35,8 @@ namespace regard {
 
 constexpr int PANEL = 16;  // columns of a matrix that are stored and computed together; head widths are padded to it
 constexpr int STRIDE = 16;  // of k that one call of a path's inner instructions sums
+
+constexpr size_t HUGE_PAGE = (size_t)1 << 21, LARGE = 4 * HUGE_PAGE;  // bytes; from LARGE on memory asks for huge pages
 
 struct Kernels;
 
@@ -57,9 +63,13 @@ public:
 
 private:
     void grow(size_t size, size_t keep) {
-        size_t bytes = (size * sizeof(T) + 127) / 64 * 64;
-        auto* fresh = static_cast<T*>(std::aligned_alloc(64, bytes));
+        size_t bytes = size * sizeof(T) + 64, edge = bytes >= LARGE ? HUGE_PAGE : 64;
+        bytes = (bytes + edge - 1) / edge * edge;
+        auto* fresh = static_cast<T*>(std::aligned_alloc(edge, bytes));
         if (fresh == nullptr) throw std::bad_alloc();
+#if defined(__linux__)
+        if (edge == HUGE_PAGE) madvise(fresh, bytes, MADV_HUGEPAGE);  // weights are read from end to end, again and again
+#endif
         __builtin_memset(fresh, 0, bytes);
         if (keep > 0) __builtin_memcpy(fresh, data_, keep * sizeof(T));
         std::free(data_);
