@@ -1,10 +1,11 @@
 """Writing speed at GPT-2's shape against transformers, CTranslate2 and llama.cpp, with the same weights.
 
-A folder as Hugging Face has it (124M random weights, a made-up tokenizer of 50,257 pieces) becomes one of ours,
-one of CTranslate2 in int8 and a GGUF file in q8_0. Every measurement is a process of its own, the ways take
-turns, medians count: 128 tokens after a prompt of 32, one text at a time, the likeliest token each; and a prompt
-of 512 with one token after it. Ours goes from text to text, the others from ids to ids. llama.cpp is the package
-llama-cpp-python, its file is written with gguf; where they are missing, that is said and they are left out.
+A folder as Hugging Face has it (124M random weights, a made-up tokenizer of 50,257 pieces) becomes one of
+ours, one of CTranslate2 in int8 and a GGUF file in q8_0. Every measurement is a process of its own, the
+ways take turns, medians count: 128 tokens after a prompt of 32, one text at a time, the likeliest token
+each; and a prompt of 512 with one token after it. Ours goes from text to text, the others from ids to ids.
+llama.cpp is the package llama-cpp-python, its file is written with gguf; where one is missing, that is said
+and llama.cpp is left out.
 
     python benchmarks/generate.py [--rounds 5] [--work runs/generate-speed]
 """
@@ -288,8 +289,10 @@ def main() -> None:
         ]
         for way, each in found.items()
     ]
-    text = f"{NEW} tokens after a prompt of {PROMPT}, the prompt's time counted, {THREADS} threads, one text at a "
-    text += f"time; then a prompt of {LONG} with one token. Medians of {arguments.rounds} rounds."
+    text = (
+        f"{NEW} tokens after a prompt of {PROMPT}, the prompt's time counted, {THREADS} threads, one text at "
+    )
+    text += f"a time; then a prompt of {LONG} with one token. Medians of {arguments.rounds} rounds."
     write_report("generate", "Writing speed", header, rows, text)
 
 

@@ -2,7 +2,6 @@
 #include "reading.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace regard {
 
@@ -10,14 +9,12 @@ namespace {
 
 constexpr uint64_t STEP = 0, AHEAD = 2;  // one token a row with its logits; many tokens without
 
-size_t place_bytes(const Model& model) { return (size_t)model.place_width() * model.cell(); }
-
 }  // namespace
 
 Past::Past(const Model& model, int room)
-    : room(room), heads_((size_t)model.shape.decoder.kv_heads), place_(place_bytes(model)) {
-    size_t layer = heads_ * (size_t)room * place_;
-    uint8_t* memory = memory_.fit(layer * model.decoder.size());
+    : room(room), heads_((size_t)model.shape.decoder.kv_heads), width_((size_t)model.place_width()) {
+    size_t layer = heads_ * (size_t)room * width_;
+    float* memory = memory_.fit(layer * model.decoder.size());
     for (size_t i = 0; i < model.decoder.size(); i++) layers.push_back(memory + i * layer);
 }
 
@@ -26,8 +23,8 @@ bool Past::extend(int from, int count) { return from + count <= room && used_.co
 void Past::copy(const Past& other, int count) {
     for (size_t i = 0; i < layers.size(); i++)
         for (size_t head = 0; head < heads_; head++)
-            std::memcpy(layers[i] + head * (size_t)room * place_, other.layers[i] + head * (size_t)other.room * place_,
-                        (size_t)count * place_);
+            std::copy_n(other.layers[i] + head * (size_t)other.room * width_, (size_t)count * width_,
+                        layers[i] + head * (size_t)room * width_);
     used_ = count;
 }
 

@@ -20,11 +20,11 @@ public:
     void copy(const Past& other, int count);  // the first places of another
 
     const int room;                // places
-    std::vector<uint8_t*> layers;  // where each layer begins
+    std::vector<float*> layers;    // where each layer begins
 
 private:
-    const size_t heads_, place_;  // of a layer; bytes
-    Buffer<uint8_t> memory_;
+    const size_t heads_, width_;  // of a layer; of a place
+    Buffer<float> memory_;
     std::atomic<int> used_{0};
 };
 
