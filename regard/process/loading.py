@@ -1,16 +1,35 @@
 """The moment before torch is loaded is the last at which it can be kept off instructions that die here.
 
 `import regard` calls `watch`, whichever way torch then comes in: a verb, a script, a test, a child of ours.
-Nothing is asked or read before that moment. Next: `machine.py`.
+Nothing is asked or read before that moment. Where the machine is not known yet, a child finds out while torch
+is loaded, and nobody can use torch before both are done. Next: `machine.py`.
 """
 
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
 LIBRARY = "torch"
+
+
+class _Asking(Loader):
+    """Loads as `loader` does, while a child is asked; afterwards everything is as if there had been none."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        from regard.process.machine import prepare_during
+
+        assert module.__spec__ is not None
+        module.__loader__ = module.__spec__.loader = self.loader
+        prepare_during(lambda: self.loader.exec_module(module))
 
 
 class _Watch(MetaPathFinder):
@@ -22,12 +41,17 @@ class _Watch(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname == LIBRARY and not self.seen:
-            self.seen = True  # what follows looks for torch, too
-            from regard.process.machine import prepare
+        if fullname != LIBRARY or self.seen:
+            return None
+        self.seen = True  # what follows looks for torch, too
+        from regard.process.machine import known, prepare
 
+        spec = None if known() else find_spec(LIBRARY)
+        if spec is None or spec.loader is None:
             prepare()
-        return None
+            return None
+        spec.loader = _Asking(spec.loader)
+        return spec
 
 
 def watch() -> None:

@@ -9,7 +9,7 @@ with commas between them. A variable that the user set is never changed.
 import functools
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -83,8 +83,31 @@ def prepare(*, patient: bool = True) -> None:
 
     Where nothing is known yet and nobody is asked, advertised tiles are left alone.
     """
-    number = (_torch_answer() if patient else _torch_answer(ask=False))["ceiling"]
-    wanted = dict(CEILINGS[number])
+    _hold(_torch_answer() if patient else _torch_answer(ask=False))
+
+
+def known() -> bool:
+    """Whether `prepare` needs no child."""
+    allowed = _allowed()
+    return _recall(_torch_question(allowed), allowed) is not None
+
+
+def prepare_during(load: Callable[[], None]) -> None:
+    """The same, with a child that is asked while `load` loads torch: both take a second, now together.
+
+    That is safe as long as loading computes nothing: oneDNN, MKL and torch read what they are held to when
+    they first compute. libgomp reads its threads as it is loaded.
+    """
+    _hold({"ceiling": 0})
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_torch_answer)
+        load()
+    _hold(asked.result())
+
+
+def _hold(answer: Mapping[str, Any]) -> None:
+    """Set what torch is held to."""
+    wanted = dict(CEILINGS[answer["ceiling"]])
     bounds = count_cores()
     if bounds.usable < bounds.allowed:  # torch sees the affinity, but no quota
         wanted[THREADS] = str(bounds.usable)
@@ -132,9 +155,8 @@ def _torch_answer(*, ask: bool = True, again: bool = False) -> dict[str, Any]:
         "gain": 0.0,
     }
     question = _torch_question(allowed)
-    known = None if again else memo.recall(question)
-    if known is not None and _sound(known, allowed):
-        return known
+    if not again and (kept := _recall(question, allowed)) is not None:
+        return kept
     if not ask:
         return careful
     try:
@@ -152,13 +174,15 @@ def _allowed() -> list[int]:
     return list(range(TILELESS if "no-tiles" in words else 0, lowest)) or [TILELESS]
 
 
-def _sound(answer: Mapping[str, Any], allowed: list[int]) -> bool:
-    """Whether what was remembered has the right kinds."""
-    return (
+def _recall(question: Mapping[str, Any], allowed: list[int]) -> dict[str, Any] | None:
+    """What is remembered, if it has the right kinds."""
+    answer = memo.recall(question) or {}
+    sound = (
         answer.get("ceiling") in allowed
         and isinstance(answer.get("bf16"), bool)
         and isinstance(answer.get("gain"), float)
     )
+    return answer if sound else None
 
 
 def _torch_question(allowed: list[int]) -> dict[str, Any]:

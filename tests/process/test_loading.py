@@ -46,6 +46,23 @@ def test_torch_that_was_there_before_is_held_back_without_asking(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+def test_a_machine_that_is_not_known_is_asked_while_torch_loads_and_leaves_no_trace(tmp_path: Path) -> None:
+    found = run(
+        "import regard, torch\nloader = torch.__loader__\nassert loader is torch.__spec__.loader\n"
+        "assert 'regard' not in type(loader).__module__",
+        tmp_path,
+    )
+    assert (found[ISA], found[MKL]) == ("AVX512_CORE_BF16", "AVX512_E3")
+    assert list(tmp_path.iterdir())
+
+
+def test_torch_reads_what_it_is_held_to_when_it_first_computes(tmp_path: Path) -> None:
+    late = "import os, torch; os.environ['ATEN_CPU_CAPABILITY'] = 'default'"
+    run(
+        f"{late}; assert 'AVX' not in torch.backends.cpu.get_cpu_capability().replace('NO AVX', '')", tmp_path
+    )
+
+
 def test_a_command_trains_where_tiles_die(
     cache: Path, tmp_path: Path, letter_files: tuple[Path, Path]
 ) -> None:
