@@ -47,8 +47,8 @@ def start(model: str) -> Server:
 class Client(asyncio.Protocol):
     """One connection that is kept; asyncio's streams would cost as much as the server."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, patience: float = SECONDS) -> None:
+        self.port, self.patience = port, patience
         self.pipe: asyncio.Transport | None = None
         self.heard = b""
         self.answer: asyncio.Future[tuple[int, bytes]] | None = None
@@ -57,7 +57,7 @@ class Client(asyncio.Protocol):
         """Status and body of one request; 0 where there was no answer."""
         kept = self.pipe is not None
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(self.patience):
                 return await self._ask(path, body, kind)
         except (OSError, TimeoutError) as error:
             self.close()

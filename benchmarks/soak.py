@@ -89,8 +89,8 @@ def mixed(texts: list[str], count: int, share: float) -> Iterator[Attack]:
 
 
 async def other(server: Server, requests: Iterator[Attack], seen: Seen) -> None:
-    """One who sends whatever comes."""
-    client = Client(server.port)
+    """One who sends whatever comes, and waits for longer than the server itself may take."""
+    client = Client(server.port, 150.0)
     for attack in requests:
         code, _ = await client.ask(attack.path, attack.body, attack.kind)
         seen.codes[code] += 1

@@ -36,6 +36,10 @@ def _text(name: str, q: Any, **fields: Any) -> Attack:
     return Attack(name, "/translate", {"q": q} | fields)
 
 
+def _write(name: str, prompt: Any, **fields: Any) -> Attack:
+    return Attack(name, "/v1/completions", {"prompt": prompt} | fields)
+
+
 FORM = "application/x-www-form-urlencoded"
 LETTERS = "a b c d e f g h i j "
 TERMS = {f"({'(' * n}": "x" for n in range(190)}
@@ -108,4 +112,36 @@ ATTACKS = [
         "multipart/form-data; boundary=x",
     ),
     Attack("a glossary as text", "/translate", {"q": "a", "glossary": "[" * 100_000}),
+    _write("as long as can be", "a", max_tokens=4000),
+    _write("a prompt as long as can be", "a " * 49_000),
+    _write("a prompt without an end", "x" * 100_000),
+    _write("accents to write on from", MARKS),
+    _write("as many texts as can be", ["a"] * 64, max_tokens=50, logprobs=5, echo=True),
+    _write("more texts than can be", ["a"] * 1000, n=64),
+    _write("draws and runners-up", "the cat", n=64, max_tokens=100, logprobs=5),
+    _write("every token told again", [7] * 3000, echo=True, logprobs=5, max_tokens=0),
+    _write("stops that nearly match", "a", max_tokens=1000, stop=["a" * 199 + str(n) for n in range(9)]),
+    _write("more stops than can be", "a", stop=["a"] * 17),
+    _write("a stop of nothing", "a", stop=""),
+    _write("biases", "a", logit_bias={str(n): 100 for n in range(290)}, max_tokens=500),
+    _write("more biases than can be", "a", logit_bias={str(n): 1 for n in range(3000)}),
+    _write("a bias for what is no token", "a", logit_bias={"999999999999": 1}),
+    _write("tokens that are none", [10**30, -1], max_tokens=1),
+    _write("no tokens", [[]]),
+    _write("no prompts", []),
+    _write("prompts of all kinds", ["a", [1]]),
+    _write("prompts in prompts", [[[1]]]),
+    _write("a hundred thousand tokens", [7] * 15_000),
+    _write("a surrogate to write on from", "\ud800", echo=True, max_tokens=5),
+    _write("a surrogate to stop at", "a", stop=["\udfff"], max_tokens=50),
+    _write("a model of a long name", "a", model="x" * 900),
+    _write("a model that is a surrogate", "a", model="\ud800"),
+    _write("no temperature at all", "a", temperature=1e-300, top_p=1e-300, n=3),
+    _write("penalties", "a", presence_penalty=-2, frequency_penalty=-2, max_tokens=1000),
+    _write("heads off", "a b", heads_off={"decoder.0.self": [0, 1, 2], "decoder.1.self": [0, 1, 2]}),
+    _write("heads of no name to write with", "a", heads_off={"\ud800": [0]}),
+    _write("a stream", "a", stream=True, max_tokens=1000, logprobs=5, echo=True),
+    _write("a stream of many", ["a b"] * 8, n=8, stream=True, max_tokens=100),
+    _write("a stream of options", "a", stream=True, stream_options={str(n): [] for n in range(19_000)}),
+    _write("a seed too large", "a", seed=2**63),
 ]  # fmt: skip

@@ -4,12 +4,13 @@ A case is a name and a function that spoils a healthy copy. `bounded` runs cases
 says how each ended and how much memory they took together. The laws are in tests/laws/test_stranger_laws.py.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import resource
 import shutil
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,12 +31,17 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a case ended: the class of its error ("" for none), the message, the exit code it would have."""
+    """How a case ended: the class of its error ("" for none), the message, the exit code it would have.
+
+    And what it cost: the most megabytes above what there were before, and seconds.
+    """
 
     name: str
     error: str
     message: str
     code: int
+    megabytes: float = 0.0
+    seconds: float = 0.0
 
 
 SHAPE = {
@@ -79,7 +85,7 @@ def marian(out: Path) -> Path:
 def bounded(
     cases: Iterable[Case], base: Path, place: Path, work: Callable[[Path], object]
 ) -> tuple[list[Outcome], float]:
-    """Each case on a copy of `base` in `place`, worked on in one child; megabytes that this took at most."""
+    """Each case on a copy of `base` in `place`, worked on in one child; megabytes that all of them left."""
     read, write = os.pipe()
     child = os.fork()
     if not child:
@@ -89,8 +95,7 @@ def bounded(
             before = _resident()
             for case in cases:
                 answers.write(json.dumps(_outcome(case, base, place, work)) + "\n")
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            answers.write(json.dumps(peak - before) + "\n")
+            answers.write(json.dumps(_resident() - before) + "\n")
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answers:
@@ -103,11 +108,20 @@ def _outcome(case: Case, base: Path, place: Path, work: Callable[[Path], object]
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(base, place)
     case.spoil(place)
+    outcome = Outcome(case.name, "", "", 0)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
+    before, began = _resident(), time.perf_counter()
     try:
         work(place)
     except BaseException as error:  # what a library panics with is no Exception
-        return Outcome(case.name, type(error).__name__, str(error), getattr(error, "exit_code", 1))
-    return Outcome(case.name, "", "", 0)
+        outcome = Outcome(case.name, type(error).__name__, str(error), getattr(error, "exit_code", 1))
+    return outcome._replace(megabytes=_peak() - before, seconds=time.perf_counter() - began)
+
+
+def _peak() -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def _resident() -> float:

@@ -16,12 +16,12 @@ def keep_freed_memory() -> bool:
 
 
 def return_freed_memory() -> bool:
-    """Give blocks of a megabyte back as they are freed, and let all threads share the rest; False: no glibc.
+    """Give blocks of 128 KB back as they are freed, and let all threads share the rest; False: no glibc.
 
     By itself glibc raises both thresholds with every large block, and keeps a heap for each thread. Called
     before there are threads.
     """
-    return _set({_MMAP_THRESHOLD: 2**20, _TRIM_THRESHOLD: 2**23, _ARENA_MAX: 2})
+    return _set({_MMAP_THRESHOLD: 2**17, _TRIM_THRESHOLD: 2**22, _ARENA_MAX: 2})
 
 
 def _set(options: dict[int, int]) -> bool:

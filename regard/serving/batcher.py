@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 from regard.serving.limits import Limits
@@ -77,6 +77,9 @@ class Job:
         if self.fault is not None:
             raise self.fault
         return self.results
+
+
+Batch = Sequence[tuple[Job, int]]
 
 
 class Batcher:
@@ -159,14 +162,14 @@ class Batcher:
                 if self._jobs:
                     self._wake.notify()
             began = time.perf_counter()
-            results = self._results(batch, alone)
-            seconds = time.perf_counter() - began
-            with self._wake:
-                self._running -= len(batch)
-                self._seconds += 0.2 * (seconds - self._seconds)
-            self.counts.batch(len(batch), seconds)
-            if self._loop is not None and not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._deliver, batch, results)
+            for part, results in self._results(batch, alone):
+                seconds = time.perf_counter() - began
+                with self._wake:
+                    self._running -= len(part)
+                    self._seconds += 0.2 * (seconds - self._seconds)
+                self.counts.batch(len(part), seconds)
+                if self._loop is not None and not self._loop.is_closed():
+                    self._loop.call_soon_threadsafe(self._deliver, part, results)
 
     def _gather(self) -> None:
         """Wait a moment for those who have just been answered and ask again; never where nothing runs."""
@@ -184,7 +187,7 @@ class Batcher:
         everything = self._running + self._waiting()
         return min(self.limits.rows, -(-everything // len(self.threads)))
 
-    def _take(self) -> list[tuple[Job, int]]:
+    def _take(self) -> Batch:
         """A sentence of each waiting request in turn, of those that want what the oldest wants.
 
         No more than this thread's share of all that is to be done: another is free soon.
@@ -207,18 +210,26 @@ class Batcher:
         self._jobs = deque(sorted(left, key=lambda job: id(job) in served))  # stable: the others first
         return batch
 
-    def _results(self, batch: Sequence[tuple[Job, int]], alone: bool) -> list[Any]:
-        """What the engine makes of a batch; where it fails, of each sentence by itself."""
-        texts = [job.texts[number] for job, number in batch]
-        key = batch[0][0].key
-        try:
-            return self.work(key, texts, alone)
-        except Exception as error:
-            if len(texts) == 1:
-                logger.exception("a sentence of %d characters could not be translated", len(texts[0]))
-                return [error]
-            return [self._results([each], alone)[0] for each in batch]
+    def _results(self, batch: Batch, alone: bool) -> Iterator[tuple[Batch, Sequence[Any]]]:
+        """What the engine makes of a batch; where it fails, of each sentence by itself, told at once.
 
-    def _deliver(self, batch: Sequence[tuple[Job, int]], results: Sequence[Any]) -> None:
+        Nobody waits for the sentences of others then, and those that nobody waits for are left out.
+        """
+        texts = [job.texts[number] for job, number in batch]
+        try:
+            found = self.work(batch[0][0].key, texts, alone)
+            assert len(found) == len(batch)
+        except Exception as error:
+            if len(batch) > 1:
+                for each in batch:
+                    gone = each[0].fault
+                    yield from self._results([each], alone) if gone is None else [([each], [gone])]
+                return
+            logger.exception("a sentence of %d characters could not be translated", len(texts[0]))
+            yield batch, [error]
+        else:
+            yield batch, found
+
+    def _deliver(self, batch: Batch, results: Sequence[Any]) -> None:
         for (job, number), result in zip(batch, results, strict=True):
             job.arrive(number, result)

@@ -65,6 +65,14 @@ def model_folder() -> Path:
     return folder
 
 
+@functools.cache
+def writer_folder() -> Path:
+    """A language model of random weights."""
+    from writers import write_writer
+
+    return write_writer(place() / "writer", positions__kind="rotary")
+
+
 def _shortlist(folder: Path, tokenizer: Any) -> None:
     import numpy as np
 

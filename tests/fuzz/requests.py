@@ -27,7 +27,8 @@ class Application:
 
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        self.service = Service([parse_place(str(ground.model_folder()))])
+        folders = ground.model_folder(), ground.writer_folder()
+        self.service = Service([parse_place(str(folder)) for folder in folders])
         self.app = build_app(self.service)
         self.wait(self.service.load())
         assert self.service.fault is None, self.service.fault

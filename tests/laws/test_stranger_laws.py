@@ -37,6 +37,8 @@ def hold(outcomes: list[Outcome], grown: float) -> None:
         and not (each.code == 2 and each.message.isprintable() and len(each.message) <= LONGEST_MESSAGE)
     )
     assert not unlawful, unlawful
+    worst = max(outcomes, key=lambda each: each.megabytes)
+    assert worst.megabytes < MEGABYTES, worst.name
     assert grown < MEGABYTES
 
 

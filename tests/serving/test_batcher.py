@@ -146,6 +146,44 @@ def test_a_sentence_that_breaks_the_engine_harms_no_other():
     run(scenario)
 
 
+def test_whoever_is_in_a_broken_batch_is_answered_at_once():
+    """The last one's own work begins only when all before it have been answered, or it fails."""
+
+    async def scenario(batcher, engine):
+        first = await occupy(batcher, engine)
+        jobs = [batcher.submit("same", [text], [1]) for text in ("a", "poison", "b", "gone", "last")]
+        jobs[3].give_up(ValueError("went away"))
+        answered = threading.Event()
+        plain = engine.__call__
+
+        def work(key, texts, alone):
+            if texts == ["last"]:
+                assert answered.wait(30), "somebody was not answered yet"
+            return plain(key, texts, alone)
+
+        batcher.work = work
+        engine.gate.set()
+        await first.all()
+        assert [await jobs[0].all(), await jobs[2].all()] == [["A"], ["B"]]
+        with pytest.raises(ValueError, match="cannot"):
+            await jobs[1].all()
+        answered.set()
+        assert await jobs[4].all() == ["LAST"]
+        assert batcher.idle
+
+    engine, _ = run(scenario)
+    assert ("same", ["gone"]) not in engine.batches
+
+
+def test_too_few_results_are_a_fault_that_is_told():
+    async def scenario(batcher, engine):
+        batcher.work = lambda key, texts, alone: []
+        with pytest.raises(AssertionError):
+            await batcher.submit("same", ["a", "b"], [1, 1]).all()
+
+    run(scenario)
+
+
 def test_results_are_told_as_they_come():
     async def scenario(batcher, engine):
         job = batcher.submit("k", ["a", "b", "c"], [1, 1, 1])
