@@ -239,8 +239,12 @@ def healthy(port: int) -> bool:
 
 
 def start(model: str, log: Path) -> Watched:
-    """`regard serve`, ready, and its watcher."""
-    words = [sys.executable, "-m", "regard", "serve", "-m", f"en-de={model}", "--port", "0"]
+    """`regard serve` of a translator and a small language model, ready, and its watcher."""
+    from writers import write_writer
+
+    writer = write_writer(log.parent / "writer", positions__kind="rotary")
+    words = [sys.executable, "-m", "regard", "serve", "-m", f"en-de={model}", "-m", str(writer)]
+    words += ["--port", "0"]
     with log.open("wb") as file:
         process = subprocess.Popen(words, stderr=file, env=os.environ | {"PYTHONPATH": str(ROOT)})
     while not (found := re.search(rb"http://[^ ]*:(\d+)", log.read_bytes())) or not healthy(int(found[1])):

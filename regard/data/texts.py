@@ -22,7 +22,7 @@ from regard.text.running import SEAM
 
 BLOCK = 2**20  # bytes that are read at once
 PART = 2**16  # characters of a part, about
-LONGEST_PART = 2**22  # a part without a seam is cut here
+LONGEST_PART = 2**20  # a part without a seam is cut here: to tokenise it takes 145 bytes a character
 HELD_OUT = 500_000  # characters at most
 HELD_OUT_SHARE = 0.1  # of the text at most
 LEAST = 2000  # characters; of less nothing can be spared

@@ -117,7 +117,7 @@ def _tensors_of(folder: Path, kind: str) -> dict[str, Tensor]:
 def _config(folder: Path, tree: dict[str, Any], kind: str, *, fills: bool) -> Config:
     """Our settings of theirs."""
     width, heads, layers, hidden, activation, dropout = (tree.get(name) for name in _SETTINGS[kind])
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise ModelError(f"{folder}: the activation {shown(activation)} is not supported; there are {known}")
     plain = {
@@ -169,8 +169,9 @@ def _pooling(folder: Path) -> dict[str, Any]:
     limits = folder / "sentence_bert_config.json"
     if limits.exists() and isinstance(longest := read_json(limits).get("max_seq_length"), int):
         found["embed.max_length"] = longest
-    place = folder / parts.get("Pooling", "") / "config.json"
-    if "Pooling" in parts and ".." not in Path(parts["Pooling"]).parts and place.exists():
+    # A stranger's path may lead anywhere: only what lies in the folder is looked at.
+    own = next((each for each in folder.iterdir() if each.name == parts.get("Pooling")), None)
+    if own is not None and (place := own / "config.json").exists():
         found["embed.pooling"] = _pooling_word(read_json(place), place)
     return found
 

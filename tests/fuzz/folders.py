@@ -275,3 +275,63 @@ def charsmap(keys: list[str], values: list[int], strings: bytes) -> bytes:
 
     lay(tree, 0)
     return struct.pack(f"<I{len(units)}I", 4 * len(units), *units) + strings + b"\0"
+
+
+# Encoders ------------------------------------------------------------------------------------------
+
+
+def bert_configs() -> list[bytes]:
+    tree = json.loads((ground.bert_folder() / "config.json").read_bytes())
+    sizes = {"vocab_size": 4_000_000, "num_hidden_layers": 65536, "hidden_size": 65536}
+    sizes |= {"max_position_embeddings": 10_000_000, "num_attention_heads": 0, "intermediate_size": 10**9}
+    odd = {"hidden_act": ["gelu"], "model_type": ESCAPES, "layer_norm_eps": "#NaN#", "dim": None}
+    changes = [{key: value} for key, value in (sizes | odd).items()]
+    changes += [{"hidden_size": f"#{DIGITS}#"}, {"pad_token_id": f"#{MANY_DIGITS}#"}]
+    return [*_raw(_changes(tree, *changes)), DEEP.encode(), b"", b"[]", b"\xff"]
+
+
+def wordpieces() -> list[bytes]:
+    plain = "\n".join(ground.WORDPIECES).encode()
+    nested = "\n".join([*ground.WORDPIECES[:5], *("a" * n for n in range(1, 2000))]).encode()
+    return [
+        plain,
+        plain.replace(b"\n", b"\r\n"),
+        nested,
+        b"\n" * 100_000,
+        b"",
+        b"\xff",
+        plain + b"\n" + b"a" * 2_000_000,
+    ]
+
+
+def bert_tokenizers() -> list[bytes]:
+    ids = {piece: number for number, piece in enumerate(ground.WORDPIECES)}
+    model = {"type": "WordPiece", "vocab": ids, "continuing_subword_prefix": "##"}
+    models: list[Any] = [
+        model,
+        model | {"vocab": list(ids)},
+        model | {"vocab": dict.fromkeys(ids, 0)},
+        3,
+        None,
+    ]
+    models += [
+        model | {"vocab": ids | {"cat": value}} for value in (-1, 10**400, 2**40, "x", None, 1.5, True)
+    ]
+    models += [
+        model | {"vocab": ids | {"\ud800": 13}},
+        model | {"type": ["WordPiece"]},
+        model | {"vocab": {}},
+    ]
+    trees = [{"model": each, "normalizer": {"lowercase": True}} for each in models]
+    trees += [
+        {"model": model, "normalizer": each} for each in ([], 3, {"lowercase": "x"}, {"strip_accents": []})
+    ]
+    return [*(json.dumps(each).encode() for each in trees), DEEP.encode(), b""]
+
+
+def bert_modules() -> list[bytes]:
+    tree = json.loads((ground.bert_folder() / "modules.json").read_bytes())
+    odd: list[Any] = [tree, tree[:1], tree * 1000, [], {}, 3, [3], [{}], [{"type": 3, "path": 3}]]
+    paths = ("../..", "/etc", "/dev", "", "x" * 5000, "\0", "1_Pooling/../1_Pooling", None)
+    odd += [[tree[0], tree[1] | {"path": path}] for path in paths]
+    return [*(json.dumps(each).encode() for each in odd), DEEP.encode(), b""]

@@ -175,6 +175,60 @@ def exchanged_marian(name: str, data: bytes) -> Path:
     return folder
 
 
+BERT = {
+    "vocab_size": 14,
+    "hidden_size": 12,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 64,
+}
+WORDPIECES = (
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "cat",
+    "##s",
+    "a",
+    "b",
+    "sat",
+    "on",
+    ".",
+    "c",
+)
+
+
+@functools.cache
+def bert_folder() -> Path:
+    """A sentence encoder as sentence-transformers keeps it."""
+    import transformers
+
+    folder = place() / "bert"
+    transformers.BertModel(transformers.BertConfig(**BERT)).save_pretrained(folder)
+    (folder / "vocab.txt").write_text("\n".join(WORDPIECES) + "\n", encoding="utf-8")
+    types = ("Transformer", "Pooling", "Normalize")
+    modules = [
+        {"type": f"sentence_transformers.models.{each}", "path": f"{n}_{each}"}
+        for n, each in enumerate(types)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_mean_tokens": True}))
+    return folder
+
+
+def exchanged_bert(name: str, data: bytes) -> Path:
+    """A copy of it with other bytes in a file."""
+    copy = place() / "bert-copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(bert_folder(), copy)
+    (copy / name).write_bytes(data)
+    return copy
+
+
 def piece_model(pieces: list[str], *, kind: int = 1, charsmap: bytes = b"") -> bytes:
     """A SentencePiece model file: unigram (1) or BPE (2)."""
     from regard.interop.sentencepiece import CONTROL, NORMAL, UNKNOWN, field

@@ -16,6 +16,7 @@ from fuzz.requests import body
 
 FOLDER = ("config.json", "generation.json", "tokenizer.json", "model.safetensors")
 MARIAN = ("config.json", "vocab.json", "tokenizer_config.json", "model.safetensors", "pytorch_model.bin")
+BERT = ("config.json", "vocab.txt", "tokenizer.json", "modules.json")
 TEXTS = ("", "the cat sat", "a b c h at ▁ x 狗 \u0301", "aaaaaaaaaaaaaaaaa")
 
 
@@ -85,6 +86,19 @@ def _marian(name: str) -> Callable[[bytes], None]:
     return parser
 
 
+def _bert(name: str) -> Callable[[bytes], None]:
+    """A sentence encoder with this file from a stranger: imported, and its tokenizer used."""
+
+    def parser(data: bytes) -> None:
+        from regard.interop import known
+
+        loaded = known.read(ground.exchanged_bert(name, data))
+        for text in TEXTS:
+            loaded.tokenizer.decode(loaded.tokenizer.encode(text))
+
+    return parser
+
+
 def sentencepiece(data: bytes) -> None:
     """A SentencePiece model: read, and lines cut with it."""
     from regard.interop.sentencepiece import read
@@ -126,6 +140,16 @@ def _spelled(data: bytes) -> list[str]:
 def text_files(data: bytes) -> None:
     """A file of pairs, plain or zipped: looked through as `regard check` does, vocabulary and all."""
     _run("check", _written("pairs.tsv", data))
+
+
+def running_text(data: bytes) -> None:
+    """A file of running text: surveyed, and cut into parts of which nothing is lost."""
+    from regard.data.texts import Texts, hold_out, parts
+
+    documents = Texts((_written("running.txt", data),)).documents
+    kept, held = hold_out(documents)
+    letters = sum(len(part.text) for part in parts([*kept, *held]))
+    assert letters == sum(map(len, documents))
 
 
 def translated_file(data: bytes) -> None:
@@ -232,9 +256,11 @@ PARSERS = {
     "shortlist": shortlist,
     "metrics": metrics,
     **{f"marian-{name}": _marian(name) for name in MARIAN},
+    **{f"bert-{name}": _bert(name) for name in BERT},
     "sentencepiece": sentencepiece,
     "conllu": conllu,
     "text": text_files,
+    "running": running_text,
     "lines": translated_file,
     "python": python_files,
     "toml": toml,

@@ -20,8 +20,8 @@ ROUNDS = 60  # inputs that are made for each reader; `make fuzz` makes as many a
 # Readers that are tried in one process, because what they import takes longer than they do.
 GROUPS = {
     "folders": ("folder-", "shortlist", "metrics"),
-    "foreign": ("marian-", "sentencepiece"),
-    "files": ("conllu", "text", "lines", "python"),
+    "foreign": ("marian-", "bert-", "sentencepiece"),
+    "files": ("conllu", "text", "running", "lines", "python"),
     "settings": ("toml", "set", "options"),
     "requests": ("sentences", "markup", "glossary", "body"),
 }

@@ -3,6 +3,7 @@
 Requests that harmed the server are in `tests/attacks.py`. Used by `corpus.py`; beside it: `folders.py`.
 """
 
+import gzip
 import json
 from typing import Any
 
@@ -69,6 +70,24 @@ def pairs() -> list[bytes]:
     ]
     inputs += [f"{'a ' * 20_000}\tb\n" * 3, "\u0301" * 20_000 + "\ta\n", "a\tb\0\n"]
     return [*(each.encode() for each in inputs), b"\xff\xfea\0\t\0b\0", b"", b"\x1f\x8b", _bomb()]
+
+
+def running() -> list[bytes]:
+    """Running text, and what is none."""
+    plain = "The cat sat. " * 300
+    return [
+        plain.encode(),
+        gzip.compress(plain.encode()),
+        gzip.compress(b"a" * (1 << 20), mtime=0) * 16,
+        ("\ufeff" + plain + "\r\n\n" * 9).encode(),
+        b"a" * 5_000_000,
+        "\u0301".encode() * 200_000,
+        plain.encode()[:-1] + b"\xc3",
+        plain.encode() + b"\0" + plain.encode(),
+        b"\xff\xfe" + plain.encode("utf-16-le"),
+        b" \n\t" * 1000,
+        b"",
+    ]
 
 
 def lines() -> list[bytes]:
