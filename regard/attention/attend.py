@@ -19,9 +19,9 @@ from regard.attention.masks import causal_mask, join
 from regard.attention.score import Dot, Score
 from regard.fused import attend as fused
 
-# Up to this many scores a head, the native loops, or else batched products, are taken instead of SDPA's CPU
-# kernel when gradients are needed: its backward pass is slow for short sequences.
-SHORT = 128 * 128
+# Up to this many scores a head, the native loops are taken instead of SDPA's CPU kernel when gradients are
+# needed, or else, up to fewer, batched products: its backward pass is slow for short sequences.
+NATIVE, SHORT = 512 * 512, 128 * 128
 # From this many scores a head on, they are never all there at once: what torch's fused attention cannot do
 # without them is done in slices of the queries, each computed again in the backward pass.
 LONG = 4096 * 4096
@@ -90,13 +90,13 @@ def attend(
     >>> attend(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2), v).item()
     2.0
     """
-    short = q.shape[-2] * k.shape[-2] <= SHORT and q.device.type == "cpu"
+    scores, own = q.shape[-2] * k.shape[-2], q.device.type == "cpu"
     gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     score = score or Dot(q.shape[-1] ** -0.5)
-    bare = short and gradients and bias is None and dropout == 0
+    bare = own and scores <= NATIVE and gradients and bias is None and dropout == 0
     if bare and score.scale is not None and fused.fits(q, k, v, mask):
         return fused.attend(q, k, v, mask=mask, causal=causal, scale=score.scale)
-    factors = None if short and gradients else score.factors(q, k)
+    factors = None if own and scores <= SHORT and gradients else score.factors(q, k)
     options: dict[str, Any] = {
         "mask": mask,
         "causal": causal,
@@ -104,7 +104,7 @@ def attend(
         "score": score,
         "dropout": dropout,
     }
-    if q.shape[-2] * k.shape[-2] > LONG and not (factors and _is_fused(q, k, v, **options)):
+    if scores > LONG and not (factors and _is_fused(q, k, v, **options)):
         return _in_slices(q, k, v, gradients=gradients, **options)
     if factors is None:
         return attend_readable(q, k, v, **options)[0]

@@ -18,7 +18,7 @@ class Options:
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SRC TGT | PAIRS.tsv",
+            metavar="SRC TGT | PAIRS.tsv | TEXT...",
             help="The files that training would be given, in the same form.",
             readable=False,
             show_default=False,
@@ -31,17 +31,16 @@ class Options:
 
 @takes(Options)
 def check(options: Options) -> None:
-    """Say what is wrong with pairs of lines.
+    """Say what is wrong with files to learn from.
 
     Lists what is suspicious with counts, examples and line numbers, and what training will do about it.
     """
-    from regard.data import check as checking
     from regard.tasks.task import task_named
 
     report = task_named(options.task).check(options.files, examples=options.examples)
     if options.as_json:
         print(json.dumps(report.to_dict(), ensure_ascii=False))
     else:
-        print(checking.render(report), end="")
+        print(report.text(), end="")
     if not report.trains:
         raise DataError("training would refuse these files; the report says where and why")

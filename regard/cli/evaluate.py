@@ -18,8 +18,8 @@ class Options:
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SRC REF",
-            help="What the task measures on: source and reference, or one PAIRS.tsv.",
+            metavar="SRC REF | TEXT...",
+            help="What the task measures on: source and reference, or one PAIRS.tsv; texts.",
             readable=False,
             show_default=False,
         ),
@@ -57,7 +57,7 @@ class Options:
 
 @takes(Options)
 def evaluate(options: Options) -> None:
-    """Score a model; a translator by BLEU and chrF."""
+    """Score a model; a translator by BLEU and chrF, a language model by bits per byte."""
     from regard.process.device import pick_device
     from regard.tasks.task import task_of
 

@@ -72,9 +72,9 @@ class Options:
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SRC TGT | PAIRS.tsv",
+            metavar="SRC TGT | PAIRS.tsv | TEXT...",
             help="Two aligned text files, or one with source, tab, target. Plain or .gz. "
-            "Several: lists with commas, a.en,b.en a.de,b.de.",
+            "Several: lists with commas, a.en,b.en a.de,b.de. A language model: texts and folders of them.",
             readable=False,  # the corpus says it better
             show_default=False,
         ),
@@ -85,7 +85,7 @@ class Options:
         typer.Option(
             metavar="SRC TGT",
             readable=False,
-            help="Pairs to validate on: two files, or one PAIRS.tsv. Without it some pairs are held out.",
+            help="What to validate on: two files, one PAIRS.tsv, or a text. Without it some is held out.",
         ),
     ] = None
     parses: Annotated[
@@ -135,11 +135,12 @@ class Options:
         """Refuse a slip of the pen before torch is loaded."""
         from regard.config import Config, merge, read_toml
         from regard.presets import preset
+        from regard.tasks.task import task_named
 
         asked = dict(preset(self.preset)) if self.preset else {}
         asked |= read_toml(self.config) if self.config else {}
         if self.start_from is None:
-            merge(Config(), {"task": self.task} | asked | self.changes())
+            merge(Config(), task_named(self.task).defaults() | asked | self.changes())
 
 
 @takes(Options)
@@ -152,8 +153,8 @@ def train(options: Options) -> None:
     task = task_named(options.task)
     trees = {"parses": options.parses, "valid_parses": options.valid_parses}
     more = {name: path for name, path in trees.items() if path is not None}
-    examples = task.read(options.files, options.valid, **more)
     options.check()
+    examples = task.read(options.files, options.valid, **more)
     from regard.training.run import Asked
     from regard.training.run import train as run
 

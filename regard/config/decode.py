@@ -15,6 +15,7 @@ class DecodeConfig:
     max_extra: int = 32
     min_ratio: float = 0.0
     max_source: int = 1024  # tokens of the longest line that is translated; a longer one is refused
+    context: int = 0  # tokens that a model that writes on looks back over; 0: as far as its positions go
 
     def __post_init__(self) -> None:
         between("decode.beam", self.beam, 1, 1000)
@@ -22,4 +23,5 @@ class DecodeConfig:
         between("decode.max_ratio", self.max_ratio, 0, 1000)
         between("decode.max_extra", self.max_extra, 1, 100_000)
         between("decode.min_ratio", self.min_ratio, 0, 1000)
+        between("decode.context", self.context, 0, 1_000_000)
         between("decode.max_source", self.max_source, 1, 10_000_000)

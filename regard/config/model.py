@@ -23,25 +23,32 @@ _BARE: _Limits = {
 _NO_WINDOW: _Limits = {"model.kernel": ((5,), "it has no windows")} | _BARE
 _NO_SELF: _Limits = {"attention.kind": (("full",), "it has no self-attention")}
 _OWN_ORDER: _Limits = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
+_NO_PAIRS: _Limits = {"model.bigrams": ((0,), "it has no table of neighbours")}
 LIMITS: dict[str, _Limits] = {
-    "transformer": _NO_WINDOW,
+    "transformer": _NO_WINDOW | _NO_PAIRS,
     "decoder": _NO_WINDOW,
     "encoder": {
         "model.kernel": ((5,), "it has no windows"),
+        "model.bigrams": ((0,), "it has no table of neighbours"),
         "model.tied": (("all",), "it has one matrix"),
         "model.target_vocab_size": ((0,), "it has one vocabulary"),
     },
     "rnn": _OWN_ORDER
+    | _NO_PAIRS
     | _NO_SELF
     | _NO_WINDOW
     | {
         "attention.score": (("scaled-dot",), "it has no attention"),
         "attention.dropout": ((0.0,), "it has no attention"),
     },
-    "rnn-attention": _OWN_ORDER | _NO_SELF | _NO_WINDOW,
-    "lstmn": _OWN_ORDER | _NO_WINDOW | {"attention.kind": (("full",), "it looks at all that it has read")},
+    "rnn-attention": _OWN_ORDER | _NO_PAIRS | _NO_SELF | _NO_WINDOW,
+    "lstmn": _OWN_ORDER
+    | _NO_PAIRS
+    | _NO_WINDOW
+    | {"attention.kind": (("full",), "it looks at all that it has read")},
     "conv": _NO_SELF
     | _BARE
+    | _NO_PAIRS
     | {"positions.kind": (("sinusoidal", "learned", "none"), "positions act on its embeddings alone")},
 }
 
@@ -85,6 +92,7 @@ class ModelConfig:
     output_transform: bool = (
         False  # model.kind=encoder: a product, the activation and a norm before the output
     )
+    bigrams: int = 0  # rows of a table of pairs of neighbours that is added to the embeddings; 0: none
 
     def __post_init__(self) -> None:
         one_of("model.kind", self.kind, MODELS)
@@ -98,6 +106,7 @@ class ModelConfig:
             self.dropout == -1 or 0 <= self.dropout <= 0.95,
             f"model.dropout ({self.dropout:g}) must be between 0 and 0.95, or -1 for chosen by the data",
         )
+        between("model.bigrams", self.bigrams, 0, 4_000_000)
         between("model.kernel", self.kernel, 1, 1024)
         between("model.norm_eps", self.norm_eps, 1e-12, 1)
         between("model.vocab_size", self.vocab_size, 0, 4_000_000)

@@ -70,6 +70,10 @@ class Report:
         """Plain values for JSON."""
         return {**asdict(self), "trains": self.trains}
 
+    def text(self) -> str:
+        """Plain lines for a person."""
+        return render(self)
+
 
 @dataclass
 class _Tally:

@@ -74,7 +74,7 @@ class Texts:
         found: list[Document] = []
         others: list[Path] = []
         for given in self.paths:
-            for path in _files(given):
+            for path in files_of(given):
                 try:
                     found.append(survey(path))
                 except NotTextError:
@@ -96,7 +96,7 @@ class Texts:
         return f"{count:,} document{'' if count == 1 else 's'}, {letters:,} characters{others}"
 
 
-def _files(given: Path) -> Iterator[Path]:
+def files_of(given: Path) -> Iterator[Path]:
     """The file, or the files of a folder by name; those that a dot hides are not looked at."""
     if not given.is_dir():
         yield given

@@ -129,10 +129,10 @@ class Sliding(Generic[S]):
 
     max_length = None
 
-    def __init__(self, model: Stepper[Tokens, S], keep: int = 0) -> None:
-        """`keep` 0: half of the model's positions."""
-        assert model.max_length is not None, "a model without a bound needs no window"
-        self.model, self.context = model, model.max_length
+    def __init__(self, model: Stepper[Tokens, S], keep: int = 0, *, context: int = 0) -> None:
+        """`context`: places that are used, 0: all that the model has; `keep` 0: half of them."""
+        self.model, self.context = model, context or model.max_length or 0
+        assert self.context, "a model without a bound needs no window"
         self.keep = keep or max(1, self.context // 2)
         if not 1 <= self.keep < self.context:
             raise UsageError(

@@ -66,6 +66,8 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     """Why the engine cannot run this model as that kind, in a few words; None where it can."""
     if word_of(model) != wanted:
         return f"it does not know the model kind {type(model).__name__}"
+    if getattr(model, "bigrams", None) is not None:
+        return "it does not know tables of bigrams"
     if next(model.parameters()).device.type != "cpu":
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
     if word_of(model.embedding.positions) not in ("nothing", "added"):

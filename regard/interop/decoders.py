@@ -265,6 +265,7 @@ def _llama_tensors(w: Weights) -> Named:
 COMMON: dict[str, tuple[Any, ...]] = {
     "model.kind": ("decoder",),
     "attention.kind": ("full",),
+    "model.bigrams": (0,),
     "attention.score": ("scaled-dot",),
 }
 MOVED: dict[str, tuple[Any, ...]] = {"model.norm": ("pre",), "model.activation": tuple(ACTIVATIONS)}

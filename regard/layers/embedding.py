@@ -1,6 +1,7 @@
 """Ids to vectors and back: one matrix E (V, D) for source, target and output.
 
-x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ. Imported models may do without √D.
+x = E[id] √D + position (Vaswani et al. 2017, 3.4); logits = h Eᵀ. Imported models may do without √D. Where a
+table of bigrams is added, a place begins with what is known of its token and the one before it.
 """
 
 import math
@@ -45,3 +46,19 @@ class Embedding(nn.Module):
     def project(self, hidden: Tensor) -> Tensor:
         """hidden (..., D) -> logits (..., V)."""
         return F.linear(hidden, self.weight)
+
+
+class Bigrams(nn.Module):
+    """A vector for each pair of neighbours, from a table that pairs share by a hash; zero at first."""
+
+    matrices: ClassVar = {"weight": 0}  # a vector a pair
+
+    def __init__(self, rows: int, d_model: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(rows, d_model))
+        self.scale = math.sqrt(d_model)  # a step moves it as far as the embeddings
+
+    def forward(self, before: Tensor, ids: Tensor) -> Tensor:
+        """ids (B, T), and what stood before each of them (B, T) -> (B, T, D)."""
+        mixed = (before * 2654435761 + ids * 2246822519) % 2**32
+        return F.embedding((mixed >> 9) % len(self.weight), self.weight) * self.scale

@@ -17,6 +17,7 @@ from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
 from regard.config import Config
 from regard.data.inputs import Tokens
+from regard.layers.embedding import Bigrams
 from regard.models.assembly import Tied, closing_norm, decoder_layers, own_output
 
 
@@ -26,6 +27,7 @@ class DecoderState:
 
     past: tuple[KeyValue, ...] = ()  # one a layer: (B, H, T, K); empty before the first place
     real: Tensor | None = None  # (B, T) what of the past is no padding; None: all of it
+    last: Tensor | None = None  # (B, 1) what was read last, where the model has bigrams
 
     @property
     def length(self) -> int:
@@ -35,7 +37,8 @@ class DecoderState:
     def select(self, rows: Tensor) -> "DecoderState":
         """The given rows, in that order; rows may be repeated or dropped."""
         real = None if self.real is None else self.real.index_select(0, rows)
-        return DecoderState(tuple(layer.select(rows) for layer in self.past), real)
+        last = None if self.last is None else self.last.index_select(0, rows)
+        return DecoderState(tuple(layer.select(rows) for layer in self.past), real, last)
 
 
 class Decoder(Tied):
@@ -49,6 +52,7 @@ class Decoder(Tied):
         positions = build_positions(config.positions, shape.d_model)
         super().__init__(config, positions)
         self.own_output = own_output(config, shape.vocab_size)
+        self.bigrams = Bigrams(shape.bigrams, shape.d_model) if shape.bigrams else None
         self.decoder = decoder_layers(config, cross=False)
         self.decoder_norm = closing_norm(config)
         self.draw_weights(config)
@@ -88,10 +92,14 @@ class Decoder(Tied):
             real = torch.cat([before, now], 1)
         # A row counts its places from its own first token: what is padding in front of it is no place.
         offset = state.length if real is None else state.length - real.int().argmax(1)
-        x = self.embedding(ids, offset)
+        x, last = self.embedding(ids, offset), None
+        if self.bigrams is not None:
+            read = ids if mask is None else ids.masked_fill(~mask, 0)
+            before = torch.zeros_like(ids[:, :1]) if state.last is None else state.last
+            x, last = x + self.bigrams(torch.cat([before, read[:, :-1]], 1), read), read[:, -1:]
         past: list[KeyValue] = []
         seen = None if real is None else padding_mask(real)
         for i, layer in enumerate(self.decoder):
             x, own = layer(x, past=state.past[i] if state.past else None, mask=seen)
             past.append(own)
-        return self.decoder_norm(x), replace(state, past=tuple(past), real=real)
+        return self.decoder_norm(x), replace(state, past=tuple(past), real=real, last=last)

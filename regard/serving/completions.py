@@ -45,7 +45,7 @@ class Completions(Family):
         """As `regard generate` loads it."""
         writer = self.task.load(place.folder, device=self.service.loading.device)
         shape = read_config(place.folder).model
-        bound = min(writer.model.max_length or bounds.CONTEXT, bounds.CONTEXT)
+        bound = min(writer.longest or bounds.CONTEXT, bounds.CONTEXT)
         wide = 8 * shape.d_model + 3 * (shape.decoder_d_ff or shape.d_ff)
         cached = 8 * shape.decoder_layers * shape.d_model
         self.models[place.name] = Loaded(place, writer, bound, cached, 4 * wide)

@@ -76,6 +76,10 @@ class Task:
         """What is learned from, and measured on if that is given; nothing is read yet."""
         raise UsageError(f"task={self.name} does not say what it learns from")
 
+    def defaults(self) -> dict[str, Any]:
+        """The settings that everything else is laid over."""
+        return {"task": self.name}
+
     def preset(self, asked: Mapping[str, Any]) -> str | None:
         """The preset of a run that names none."""
         return None

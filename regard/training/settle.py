@@ -36,7 +36,7 @@ def settle(
     if preset_name is None and base is None:
         preset_name = task.preset(asked)
     asked = (preset(preset_name) if preset_name else {}) | asked
-    config = Config()
+    config = merge(Config(), task.defaults())
     if base is not None:
         if base.task not in (task.name, *task.bases):
             raise UsageError(f"the model to train further is of task={base.task}, not of {task.name}")

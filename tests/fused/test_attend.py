@@ -7,7 +7,13 @@ from torch import Tensor
 from regard.attention.attend import attend_readable
 from regard.fused.attend import attend, fits
 
-SIZES = [(2, 3, 5, 7, 11), (3, 2, 20, 21, 64), (1, 1, 1, 1, 2), (2, 1, 19, 37, 32)]  # B, H, T, S, K
+SIZES = [
+    (2, 3, 5, 7, 11),
+    (3, 2, 20, 21, 64),
+    (1, 1, 1, 1, 2),
+    (2, 1, 19, 37, 32),
+    (1, 2, 71, 71, 13),
+]  # B, H, T, S, K
 
 
 def inputs(size: tuple[int, ...], kind: torch.dtype) -> list[Tensor]:

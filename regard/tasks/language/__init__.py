@@ -1,12 +1,21 @@
-"""Language models: running text in, a model that writes on out."""
+"""Language models: running text in, a model that writes on out.
 
+A run: `prepare` (to a lesson), `feed` (rows), `validation` (its scores, by `scoring`), `card`. A folder:
+`writer` (writes on), `evaluate`. `check`: what is wrong with files of text.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.task import Task
+from regard.tasks.task import Evaluation, Task
 
 if TYPE_CHECKING:
+    from regard.config import Config
+    from regard.models.card import Facts
+    from regard.tasks.language.prepare import Running
     from regard.tasks.language.writer import Writer
+    from regard.training.lesson import Job, Lesson
 
 
 class Language(Task):
@@ -20,11 +29,57 @@ class Language(Task):
     exports: ClassVar = {"huggingface": "regard.interop.decoders:write"}
     serves = "regard.serving.completions:Completions"
 
+    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Running":
+        """Files and folders of plain text."""
+        from regard.data.texts import Texts
+        from regard.errors import UsageError
+        from regard.tasks.language.prepare import Running
+
+        if more:
+            raise UsageError(f"--{next(iter(more)).replace('_', '-')} means nothing to task={self.name}")
+        return Running(Texts(tuple(files)), Texts(tuple(valid)) if valid else None)
+
+    def defaults(self) -> dict[str, Any]:
+        """A decoder alone."""
+        return super().defaults() | {"model.kind": "decoder"}
+
+    def settle(
+        self, config: "Config", asked: Mapping[str, Any], examples: Any, base: "Config | None"
+    ) -> "Config":
+        """A decoder of a size that the minutes and the text can fill."""
+        from regard.tasks.language.prepare import fitting
+
+        return fitting(super().settle(config, asked, examples, base), asked, base)
+
+    def lesson(self, job: "Job") -> "Lesson":
+        """Tokenizer, tokens, rows; bits per byte."""
+        from regard.tasks.language.prepare import lesson_for
+
+        return lesson_for(job)
+
+    def card(self, facts: "Facts", folder: str) -> str:
+        """With its units and its context."""
+        from regard.tasks.language.card import write
+
+        return write(facts, folder)
+
     def load(self, folder: Path, **options: Any) -> "Writer":
         """The model in a folder, ready to write."""
         from regard.tasks.language.load import load_writer
 
         return load_writer(folder, **options)
+
+    def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
+        """Loss, bits per byte and perplexity of a text."""
+        from regard.tasks.language.evaluate import evaluation
+
+        return evaluation(folder, files, **options)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Document by document."""
+        from regard.tasks.language.check import check
+
+        return check(files, examples=examples)
 
 
 TASK = Language()

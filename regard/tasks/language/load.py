@@ -23,7 +23,7 @@ def load_writer(
     readable, or auto for native where it knows the model; `writer.note` then says why it was not taken.
     """
     loaded = load_folder(folder, device)
-    writer = Writer(loaded.model.eval(), loaded.tokenizer)
+    writer = Writer(loaded.model.eval(), loaded.tokenizer, context=loaded.config.decode.context)
     equip(writer, precision=precision, engine=engine)
     return writer
 

@@ -74,8 +74,11 @@ class Writer:
 
     task = "language"
 
-    def __init__(self, model: Any, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: Any, tokenizer: Tokenizer, *, context: int = 0) -> None:
+        """`context`: tokens that it looks back over; 0: as far as the model's positions go."""
         self.model, self.tokenizer = model, tokenizer
+        bounds = [bound for bound in (model.max_length, context) if bound]
+        self.longest: int | None = min(bounds, default=None)
         self.engine: Any = None  # steps in the model's place where it can: see `load.py`
         self.note: str | None = None  # what a person should know about how this writer runs
 
@@ -90,7 +93,7 @@ class Writer:
         """The ids of a text and the vectors (S, D) that the model gives them, by what stands up to each."""
         ids = self.tokenizer.encode(text)
         ids = [self.tokenizer.begin_id, *ids] if self.tokenizer.leads or not ids else ids
-        limit = self.model.max_length
+        limit = self.longest
         if limit is not None and len(ids) > limit:
             raise UsageError(f"a text has {len(ids)} tokens and this model takes {limit}; shorten it")
         with torch.inference_mode():
@@ -135,8 +138,8 @@ class Writer:
         model = self.model
         if self.engine is not None and running_tape() is None and not any_off():
             model = self.engine
-        if wish.slide and model.max_length is not None:
-            model = Sliding(model)
+        if wish.slide and self.longest is not None:
+            model = Sliding(model, context=self.longest)
         if wish.presence or wish.frequency or wish.bias:
             model = Tallied(model, wish.presence, wish.frequency, wish.bias)
         return model if wish.penalty == 1 else Penalised(model, len(self.model.output_weight), wish.penalty)
@@ -149,7 +152,7 @@ class Writer:
     def _ids(self, prompt: str, wish: Wish) -> list[int]:
         """The ids of a prompt that fits."""
         ids = self.ids(prompt)
-        longest = self.model.max_length
+        longest = self.longest
         if longest is not None and not wish.slide and len(ids) + wish.tokens - 1 > longest:
             raise UsageError(
                 f"a prompt of {len(ids)} tokens and {wish.tokens} more do not fit into the model's {longest} "

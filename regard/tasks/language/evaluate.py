@@ -1,0 +1,39 @@
+"""How good a language model is on a text: `regard evaluate`. Memory does not grow with the text."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.data.rows import IDS, cut_rows, open_tokens
+from regard.data.texts import Texts
+from regard.errors import UsageError
+from regard.models.folder import load_folder
+from regard.tasks.language.scoring import batches, nats, scores
+from regard.tasks.task import Evaluation
+
+
+def evaluation(folder: Path, files: Sequence[Path], *, device: Any = "cpu", **others: Any) -> Evaluation:
+    """Loss, bits per byte and perplexity of the documents in files and folders."""
+    if others:
+        raise UsageError(f"--{next(iter(others)).replace('_', '-')} means nothing to a language model")
+    texts = Texts(tuple(files))
+    _ = texts.documents  # what is wrong with them is said before the model is loaded
+    loaded = load_folder(folder, device=device)
+    model, tokenizer = loaded.model.eval(), loaded.tokenizer
+    longest: int | None = model.max_length  # type: ignore[assignment]
+    width = min(loaded.config.data.context, longest or loaded.config.data.context)
+    with tempfile.TemporaryDirectory(prefix="regard-") as place, torch.inference_mode():
+        held = open_tokens(texts.documents, tokenizer, Path(place) / "tokens")
+        ids = held[IDS].values
+        rows = cut_rows(len(ids), width)
+        cost = sum(nats(model, ids, spans, tokenizer, torch.device(device)) for spans in batches(rows))
+    found = scores(cost, held.report["tokens"], held.report["bytes"])
+    lines = [
+        f"loss           {found['loss'].value:8.4f}   nats a token, in rows of {width}",
+        f"bits per byte  {found['bits_per_byte'].value:8.4f}   of {held.report['bytes']:,} bytes",
+        f"perplexity     {found['perplexity'].value:8.2f}   over {held.report['tokens']:,} tokens",
+    ]
+    return Evaluation(found, {"tokens": held.report["tokens"]}, lines)
