@@ -17,6 +17,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from regard.errors import ModelError, shown
 from regard.foreign import check_strings
+from regard.text.normalise import SPACE_MARK
 from regard.text.tokenizer import Specials, Tokenizer
 
 KIND = "wordpiece"
@@ -97,6 +98,19 @@ class WordPieces(Tokenizer):
     def begins(self, ids: Sequence[int]) -> list[bool]:
         """Whether each of them begins a word."""
         return [not self._pieces[number].startswith(MORE) for number in ids]
+
+    def shown(self, ids: Iterable[int], *, target: bool = False) -> list[str]:
+        """The pieces as people see them: a mark before each one that begins a word."""
+        silent = self.specials.never
+        pieces = [(number, self._pieces[number]) for number in ids]
+        return [
+            piece
+            if number in silent
+            else piece[len(MORE) :]
+            if piece.startswith(MORE)
+            else SPACE_MARK + piece
+            for number, piece in pieces
+        ]
 
     @property
     def unknown_id(self) -> int:

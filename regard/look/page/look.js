@@ -52,7 +52,8 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       if (links) links.stop();
       links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) });
     },
-    tokens: () => drawTokens(slots.tokens, view.data, { chosen: view.token, choose: follow }),
+    tokens: () =>
+      view.data.sides.target && drawTokens(slots.tokens, view.data, { chosen: view.token, choose: follow }),
     grid: () =>
       drawGrid(slots.grid, gridViews(view), {
         chosen: view,
@@ -137,7 +138,8 @@ function layout(slots, data, chrome) {
     slots.translation,
     slots.tools,
     section("hero", "Links between words", slots.links),
-    section("foreseen", "Piece by piece", element("h2", {}, "Piece by piece"), slots.tokens),
+    data.sides.target &&
+      section("foreseen", "Piece by piece", element("h2", {}, "Piece by piece"), slots.tokens),
     element(
       "div",
       { class: "pair" },
@@ -170,14 +172,16 @@ function footer(data) {
   const search = data.beam > 1 ? `beam ${data.beam}` : "one output";
   const cut = data.truncated ? ", cut at the longest output allowed" : "";
   const whose = data.sides.source ? "the very decoding that wrote this" : "the text and what was written on";
+  const how = data.sides.target
+    ? `The weights are those of ${whose}: ${search}, score ${data.score.toFixed(3)}${cut}.`
+    : "The weights are those of one reading of the text.";
   return element(
     "footer",
     {},
     element(
       "p",
       {},
-      `The weights are those of ${whose}: ` +
-        `${search}, score ${data.score.toFixed(3)}${cut}. Nothing in this file needs the network.`,
+      `${how} Nothing in this file needs the network.`,
     ),
     data.model.card
       ? element(

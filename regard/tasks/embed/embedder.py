@@ -28,6 +28,8 @@ MANY = 4096  # vectors that are compared at a time
 class Embedder:
     """An encoder and how its places become a vector; `regard.load` makes one from a folder."""
 
+    task = "embed"
+
     def __init__(
         self, body: Any, tokenizer: Tokenizer, how: EmbedConfig | None = None, *, refuses: bool = False
     ) -> None:
@@ -47,6 +49,14 @@ class Embedder:
     def stream(self, texts: Iterable[str]) -> Iterator[Vectors]:
         """The vectors (D,) of texts that may have no end."""
         return self.reader.stream(texts, self._vectors)
+
+    def row(self, text: str) -> list[int]:
+        """The ids of a text as they are read."""
+        return self.reader.rows([text])[0]
+
+    def told(self, text: str) -> str:
+        """What it makes of a text, in words: nothing, it gives numbers."""
+        return ""
 
     def _vectors(self, hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> Vectors:
         pooled = pool(hidden, inputs.real, self.how.pooling).float()  # (B, D)

@@ -38,6 +38,7 @@ class Encoding(Task):
     """Base of the tasks of encoders."""
 
     models = ("encoder",)
+    looks = "regard.look.encoded:look_at_reading"
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig}
 
     def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:

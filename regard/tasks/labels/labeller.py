@@ -40,6 +40,24 @@ class Labels:
 
     def __init__(self, model: Any, reader: Reader, names: Sequence[str], *, words: bool) -> None:
         self.model, self.reader, self.names, self.words = model.eval(), reader, list(names), words
+        self.task = "tag" if words else "classify"
+
+    def row(self, text: str) -> list[int]:
+        """The ids of a text as they are read; words are what stands between spaces."""
+        if not self.words:
+            return self.reader.rows([text])[0]
+        rows = [
+            ids for ids, _ in cut_words(self.reader.tokenizer, text.split() or [text], self.reader.longest)
+        ]
+        return rows[0]
+
+    def told(self, text: str) -> str:
+        """The label of a text with how sure that is, or its words with their tags."""
+        if self.words:
+            found = next(self.tag([text.split()]))
+            return " ".join(f"{word}/{each.name}" for word, each in zip(text.split(), found, strict=True))
+        label = next(self.classify([text]))
+        return f"{label.name} ({label.probability:.0%})"
 
     def classify(self, texts: Iterable[str]) -> Iterator[Label]:
         """The label of each text, in their order."""

@@ -37,6 +37,8 @@ class Filled:
 class Filler:
     """A model with its tokenizer; `regard.load` makes one from a folder."""
 
+    task = "masked"
+
     def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int = 0) -> None:
         self.model, self.tokenizer = model.eval(), tokenizer
         self.reader = Reader(model, tokenizer, max_length=max_length, refuses=True)
@@ -55,6 +57,14 @@ class Filler:
             ]
 
         return self.reader.over(rows, work)
+
+    def row(self, text: str) -> list[int]:
+        """The ids of a text as they are read; it need not have a gap."""
+        return self.reader.framed(self._ids(text) if MASK in text else self.tokenizer.encode(text))
+
+    def told(self, text: str) -> str:
+        """The text, its gaps filled."""
+        return self.fill([text], top=1)[0].text if MASK in text else text
 
     def _ids(self, text: str) -> list[int]:
         """The ids of a text whose gaps are masks; the space before a gap belongs to what stands there."""
