@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,8 +38,8 @@ class CompareCommand(TyperCommand):
         return super().parse_args(ctx, spread_valid(spread_valid(args), "--test"))
 
 
-def _pairs(text: str) -> Any:
-    return typer.Option(metavar="SRC TGT", readable=False, help=text)
+def _files(text: str) -> Any:
+    return typer.Option(metavar="FILES", readable=False, help=text)
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,20 @@ class Options:
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[VARIANTS.toml] [SRC TGT]",
-            help="What to compare (a TOML table of settings for each name) and the pairs to train on. "
-            "Without them: the family, on the phrasebook.",
+            metavar="[VARIANTS.toml] [FILES]",
+            help="What to compare (a TOML table of settings for each name) and what to train on. "
+            "Without them: the task's family, on data that are always there.",
             readable=False,
             show_default=False,
         ),
     ] = None
+    task: Annotated[str, typer.Option(help="What is learned: translation, language.")] = "translation"
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Where tables and pictures go.")
     ] = Path("runs/compare")
     minutes: Annotated[float, typer.Option(help="Training time of each variant.")] = 0.5
-    valid: Annotated[list[Path] | None, _pairs("Pairs to validate on while training.")] = None
-    test: Annotated[list[Path] | None, _pairs("Pairs to score on; needed with pairs of your own.")] = None
+    valid: Annotated[list[Path] | None, _files("What to validate on while training.")] = None
+    test: Annotated[list[Path] | None, _files("What to score on; needed with files of your own.")] = None
     preset: Annotated[str, typer.Option(help="What all variants begin with: tiny, small, base, deep.")] = (
         "tiny"
     )
@@ -146,11 +148,12 @@ def show_theorem(options: Options) -> None:
 def compare_family(options: Options) -> None:
     """Train every variant, then the table: printed, written and drawn."""
     from regard.compare.variants import family, read_variants
+    from regard.tasks.task import task_named
 
     tables = [path for path in options.files or () if path.suffix == ".toml"]
     if len(tables) > 1:
         raise UsageError(f"{len(tables)} TOML files given; one names the variants")
-    variants = read_variants(tables[0]) if tables else family()
+    variants = read_variants(tables[0]) if tables else family(task_named(options.task))
     comparison = plan(options, [path for path in options.files or () if path.suffix != ".toml"])
     from regard.compare.family import run_family
     from regard.compare.picture import draw_family
@@ -172,28 +175,37 @@ def compare_family(options: Options) -> None:
 
 
 def plan(options: Options, files: list[Path]) -> "Comparison":
-    """What is trained and scored on: a person's own pairs, or the phrasebook with the demo's settings."""
-    from regard.cli import demo
+    """What is trained and scored on: a person's own files, or what the task's family is compared on."""
     from regard.config import parse_set
-    from regard.tasks.translation.files import corpus_of
+    from regard.tasks.task import task_named
 
+    task = task_named(options.task)
     changes = dict(parse_set(text) for text in options.overrides or ())
     if files and not options.test:
-        raise UsageError("name pairs to score on with --test: quality is measured on what training never saw")
+        raise UsageError("name files to score on with --test: quality is measured on what training never saw")
     if not files and (options.test or options.valid):
-        raise UsageError("--test and --valid go with pairs to train on; give SRC TGT, or neither")
+        raise UsageError("--test and --valid go with files to train on; give those too, or none")
+    held = {"train": files, "valid": options.valid or [], "test": options.test or []}
     if files:
-        train, test = corpus_of(files), corpus_of(options.test or ())
-        valid = corpus_of(options.valid) if options.valid else None
-    else:
-        changes = demo.SETTINGS | {"text.source": "en", "text.target": "de"} | changes
+        task.read(files)  # what is no such files is said first
     folder = make_folder(options.output)
     if not files:
-        corpora = demo.write_phrases(demo.Options(), folder / "data", SPLITS)
-        train, valid, test = corpora["train"], corpora["valid"], corpora["test"]
+        module, _, name = task.family().data.partition(":")
+        (folder / "data").mkdir(exist_ok=True)
+        held, settings = getattr(import_module(module), name)(folder / "data")
+        changes = settings | changes
     from regard.compare.family import Comparison
 
-    return Comparison(folder, train, valid, test, options.preset, changes, options.minutes, options.fresh)
+    return Comparison(folder, task, held, options.preset, changes, options.minutes, options.fresh)
+
+
+def phrasebook(folder: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
+    """The demo's phrases, with its settings."""
+    from regard.cli import demo
+
+    corpora = demo.write_phrases(demo.Options(), folder, SPLITS)
+    settings = demo.SETTINGS | {"text.source": "en", "text.target": "de"}
+    return {split: list(corpus.paths) for split, corpus in corpora.items()}, settings
 
 
 def machine() -> str:
@@ -216,8 +228,9 @@ def terms(comparison: "Comparison", outcomes: "list[Outcome]") -> str:
     lines = [
         f"{comparison.minutes:g} minutes of training each, preset {comparison.preset}"
         + (f", {settings}" if settings else ""),
-        f"trained on {', '.join(path.name for path in comparison.train.paths)}",
-        f"scored on {', '.join(path.name for path in comparison.test.paths)}, {signature}",
+        f"trained on {', '.join(path.name for path in comparison.files['train'])}",
+        f"scored on {', '.join(path.name for path in comparison.files['test'])}"
+        + (f", {signature}" if signature else ""),
         f"on {machine()}",
     ]
     return "\n".join(f"- {line}" for line in lines)

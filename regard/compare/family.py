@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -19,12 +19,14 @@ from regard.atomic import write_text
 from regard.compare.trial import Job, Outcome
 from regard.compare.variants import Variant
 from regard.config import Config, merge
-from regard.data.corpus import Corpus
 from regard.errors import UsageError
 from regard.presets import preset
-from regard.process.progress import Silent, duration
-from regard.tasks.translation import prepare
+from regard.process.progress import duration
+from regard.tasks.task import Task
+from regard.training.lesson import Examples
+from regard.training.lesson import Job as Lessons
 from regard.training.metrics import METRICS, read_metrics
+from regard.training.settle import settle
 from regard.training.workspace import make
 
 POLL = 0.5  # seconds between looks at a process
@@ -43,9 +45,8 @@ class Comparison:
     """What all variants share. `folder` holds data/, variants/ and the results."""
 
     folder: Path
-    train: Corpus
-    valid: Corpus | None
-    test: Corpus
+    task: Task
+    files: Mapping[str, Sequence[Path]]  # train, valid (there may be none) and test, as the verb takes them
     preset: str
     overrides: dict[str, Any]
     minutes: float
@@ -56,18 +57,26 @@ class Comparison:
             raise UsageError(f"--minutes ({self.minutes:g}) must be above 0")
         merge(Config(), preset(self.preset) | self.overrides)
 
+    def examples(self) -> Examples:
+        """What is trained on, and validated on."""
+        return self.task.read(self.files["train"], self.files.get("valid") or None)
+
+    def tests(self) -> Examples:
+        """What is scored on."""
+        return self.task.read(self.files["test"])
+
     def facts(self) -> dict[str, Any]:
         """What the results depend on, beside the variants."""
-        corpora = {"training data": self.train, "validation data": self.valid, "test data": self.test}
-        prints = {name: corpus.fingerprint() for name, corpus in corpora.items() if corpus is not None}
-        return {"minutes": self.minutes, "preset": self.preset, "settings": self.overrides} | prints
+        (mark,) = self.tests().fingerprints().values()
+        tests = {"test data": mark}
+        terms = {"minutes": self.minutes, "preset": self.preset, "settings": self.overrides}
+        return {"task": self.task.name} | terms | self.examples().fingerprints() | tests
 
 
 def run_family(comparison: Comparison, variants: Sequence[Variant], said: Said) -> list[Outcome]:
     """Every variant's outcome, in order; `said` hears what goes on and the share that is done."""
-    for corpus in (comparison.train, comparison.valid, comparison.test):
-        if corpus is not None:
-            corpus.check_files()
+    for examples in (comparison.examples(), comparison.tests()):
+        examples.check(thorough=False)
     _settle(comparison)
     said("preparing the data that all share", 0.0, lasting=True)
     shared = _prepare(comparison)
@@ -107,11 +116,11 @@ def _prepare(comparison: Comparison) -> Path:
     """Tokenizer and token stores, made once: what they cost is not counted against anybody's minutes."""
     shared = comparison.folder / "data" / "shared"
     make(shared)
-    config = merge(Config(), preset(comparison.preset) | comparison.overrides)
     if comparison.fresh:
         (shared / "tokenizer.json").unlink(missing_ok=True)
-    tokenizer = prepare.tokenizer_for(shared, comparison.train, config, None)
-    prepare.data_for(shared, prepare.Pairs(comparison.train, comparison.valid), tokenizer, config, Silent())
+    examples = comparison.examples()
+    config = settle(comparison.task, comparison.preset, None, comparison.overrides, examples=examples)
+    comparison.task.lesson(Lessons(shared, config, examples))
     return shared
 
 
@@ -120,20 +129,22 @@ def _file(comparison: Comparison, variant: Variant, ending: str) -> Path:
 
 
 def _job(comparison: Comparison, variant: Variant, shared: Path) -> Job:
-    def paths(corpus: Corpus) -> dict[str, list[str]]:
-        return {kind: [str(path.resolve()) for path in each] for kind, each in vars(corpus).items()}
-
     return Job(
+        task=comparison.task.name,
         name=variant.name,
         folder=str(comparison.folder / "variants" / variant.slug),
         outcome=str(_file(comparison, variant, "json")),
         shared=str(shared),
         preset=comparison.preset,
         overrides=comparison.overrides | variant.overrides | {"train.minutes": comparison.minutes},
-        train=paths(comparison.train),
-        valid=paths(comparison.valid) if comparison.valid else None,
-        test=paths(comparison.test),
+        files={split: [_whole(path) for path in paths] for split, paths in comparison.files.items()},
     )
+
+
+def _whole(path: Path) -> str:
+    """A path from the root on; several with commas between them, each."""
+    parts = [path] if path.exists() else [Path(part) for part in str(path).split(",")]
+    return ",".join(str(part.resolve()) for part in parts)
 
 
 def _run(job: Job, comparison: Comparison, variant: Variant, watch: "Watch") -> Outcome:

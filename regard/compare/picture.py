@@ -88,11 +88,15 @@ def draw_family(outcomes: Sequence[Outcome], stem: Path) -> list[Path]:
     called = {name: score.label or name for scores in held for name, score in scores.items()}
     panels: tuple[tuple[str, str, list[float | None]], ...] = (
         *(
-            (label, ".1f", [scores[name].value if name in scores else None for scores in held])
+            (label, ".4g", [scores[name].value if name in scores else None for scores in held])
             for name, label in called.items()
         ),
         ("training, tokens/s", ",.0f", [each.tokens_per_second for each in outcomes]),
-        ("use, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes]),
+        *(
+            [("use, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes])]
+            if any(each.sentences_per_second for each in outcomes)
+            else []
+        ),
         ("peak memory, MB", ",.0f", [each.peak_megabytes for each in outcomes]),
         ("parameters, millions", ",.2f", [each.parameters and each.parameters / 1e6 for each in outcomes]),
     )

@@ -9,6 +9,7 @@ from typing import Any
 from regard.compare.cost import TAIL, Measured, Sizes, exponents, sweep
 from regard.compare.layers import WINDOW
 from regard.compare.trial import Outcome
+from regard.measure.score import Score
 
 TOLERANCE = 0.25  # between a fitted exponent and theory, before a word is said about it
 
@@ -169,23 +170,42 @@ def _projections(each: Measured, sizes: Sizes) -> str:
 def family_report(outcomes: Sequence[Outcome]) -> str:
     """The variants side by side, and the reasons of those that failed."""
     labels = {name: score.label or name for each in outcomes for name, score in each.named().items()}
-    header = ["variant", *labels.values(), "training tokens/s", "sentences/s"]
+    used = any(each.sentences_per_second for each in outcomes)
+    header = ["variant", *labels.values(), "training tokens/s", *(["sentences/s"] if used else [])]
     header += ["peak MB", "parameters", "steps"]
-    failed = [f"- {each.name} failed: {each.error}" for each in outcomes if each.error]
-    return table(header, [_family_row(each, list(labels)) for each in outcomes]) + (
-        "\n\n" + "\n".join(failed) if failed else ""
-    )
+    rows = [_family_row(each, list(labels), used=used) for each in outcomes]
+    lines = [f"- {each.name} failed: {each.error}" for each in outcomes if each.error]
+    if best := best_of(outcomes):
+        name, score = next(iter(best.named().items()))
+        which = "highest" if score.higher else "lowest"
+        lines.insert(0, f"- the {which} {score.label or name}: {best.name}, {score.value:.{score.digits}f}")
+    return table(header, rows) + ("\n\n" + "\n".join(lines) if lines else "")
 
 
-def _family_row(each: Outcome, names: Sequence[str]) -> list[str]:
+def best_of(outcomes: Sequence[Outcome]) -> Outcome | None:
+    """The variant whose first score is the best, if several have one."""
+    judged = [each for each in outcomes if each.scores]
+    if len(judged) < 2:
+        return None
+    firsts = [next(iter(each.named().values())) for each in judged]
+    choose = max if firsts[0].higher else min
+    return judged[choose(range(len(judged)), key=lambda i: firsts[i].value)]
+
+
+def shown(score: Score) -> str:
+    """A score in a table: one decimal where there is much of it, else its own."""
+    return f"{score.value:.{1 if abs(score.value) >= 10 else score.digits}f}"
+
+
+def _family_row(each: Outcome, names: Sequence[str], *, used: bool) -> list[str]:
     if each.error:
-        return [each.name, "failed", *[""] * (len(names) + 4)]
+        return [each.name, "failed", *[""] * (len(names) + 3 + used)]
     held = each.named()
     return [
         each.name,
-        *(f"{held[name].value:.1f}" if name in held else "" for name in names),
+        *(shown(held[name]) if name in held else "" for name in names),
         f"{each.tokens_per_second:,.0f}" if each.tokens_per_second else "",
-        f"{each.sentences_per_second:,.0f}" if each.sentences_per_second else "",
+        *([f"{each.sentences_per_second:,.0f}" if each.sentences_per_second else ""] if used else []),
         f"{each.peak_megabytes:,.0f}",
         f"{each.parameters:,}",
         f"{each.steps:,}",

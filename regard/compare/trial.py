@@ -1,4 +1,4 @@
-"""One variant in a process of its own: train, translate the test set, write down how it went.
+"""One variant in a process of its own: train, score on the test set, write down how it went.
 
     python -m regard.compare.trial JOB.json
 
@@ -23,17 +23,16 @@ from regard.measure.score import Score, as_tree, of_tree
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is asked to do. Paths as text; a corpus is what `Corpus` is made of."""
+    """What a process is asked to do. Paths as text."""
 
+    task: str
     name: str
     folder: str  # of the model
     outcome: str  # the file to write
-    shared: str  # a folder with the tokenizer and the token stores
+    shared: str  # a folder with what all variants share: tokenizer, token stores
     preset: str
     overrides: dict[str, Any]
-    train: dict[str, list[str]]
-    valid: dict[str, list[str]] | None
-    test: dict[str, list[str]]
+    files: dict[str, list[str]]  # train, valid, test
     fresh: bool = False
 
 
@@ -46,7 +45,7 @@ class Outcome:
     error: str | None = None
     scores: dict[str, Any] = field(default_factory=dict)  # by name, as `as_tree` writes them
     tokens_per_second: float | None = None  # real target tokens trained on
-    sentences_per_second: float | None = None  # translated
+    sentences_per_second: float | None = None  # used on the test set, where it has sentences
     peak_megabytes: float | None = None  # of the process while it trained, Python and torch included
     parameters: int | None = None
     steps: int | None = None
@@ -103,35 +102,27 @@ def training_speed(records: list[dict[str, Any]]) -> float | None:
 
 def run(job: Job, outcome: Outcome) -> None:
     """Train, then score; the outcome is written after each, so that what is done is not done again."""
-    from regard.data.corpus import Corpus
-    from regard.tasks.translation.evaluate import named_scores, score
-    from regard.tasks.translation.train import train
-    from regard.tasks.translation.translator import load_readable
+    from regard.models.folder import load_folder
+    from regard.tasks.task import task_named
     from regard.training.metrics import METRICS, read_metrics
+    from regard.training.run import Asked, train
 
-    def corpus(paths: dict[str, list[str]]) -> Corpus:
-        return Corpus(**{kind: tuple(Path(path) for path in each) for kind, each in paths.items()})
-
-    result = train(
-        corpus(job.train),
-        out=job.folder,
-        valid=corpus(job.valid) if job.valid else None,
-        preset=job.preset,
-        overrides=job.overrides,
-        fresh=job.fresh,
-        prepared=job.shared,
+    task, folder = task_named(job.task), Path(job.folder)
+    files = {split: [Path(path) for path in paths] for split, paths in job.files.items()}
+    asked = Asked(
+        folder, preset=job.preset, overrides=job.overrides, fresh=job.fresh, prepared=Path(job.shared)
     )
+    result = train(task, task.read(files["train"], files.get("valid") or None), asked)
     if outcome.peak_megabytes is None:  # known from the process that trained, if that was another one
         outcome.peak_megabytes = round(peak_megabytes(), 1)
     outcome.steps, outcome.epochs, outcome.seconds = result.steps, result.epochs, result.seconds
-    outcome.tokens_per_second = training_speed(read_metrics(Path(job.folder) / METRICS))
+    outcome.tokens_per_second = training_speed(read_metrics(folder / METRICS))
     write(job, outcome)
-    translator = load_readable(job.folder)
-    outcome.parameters = sum(weight.numel() for weight in translator.model.parameters())
-    pairs = list(corpus(job.test).pairs())
-    scores = score(translator, [pair.src for pair in pairs], [pair.tgt for pair in pairs])
-    outcome.scores = as_tree(named_scores(scores))
-    outcome.sentences_per_second = round(scores.sentences / scores.seconds, 1) if scores.seconds else None
+    outcome.parameters = sum(weight.numel() for weight in load_folder(folder).model.parameters())
+    found = task.compared(folder, files["test"])
+    outcome.scores = as_tree(found.scores)
+    if (sentences := found.more.get("sentences")) and (seconds := found.more.get("seconds")):
+        outcome.sentences_per_second = round(sentences / seconds, 1)
     write(job, outcome)
 
 

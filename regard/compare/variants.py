@@ -15,28 +15,8 @@ from typing import Any
 
 from regard.config import flatten, known_keys
 from regard.errors import UsageError
+from regard.tasks.task import Task
 
-# One change a variant, so that what differs is what it does.
-FAMILY: dict[str, dict[str, Any]] = {
-    "transformer": {},
-    "dot": {"attention.score": "dot"},
-    "cosine": {"attention.score": "cosine"},
-    "additive": {"attention.score": "additive"},
-    "general": {"attention.score": "general"},
-    "learned": {"positions.kind": "learned"},
-    "relative": {"positions.kind": "relative"},
-    "sinusoidal": {"positions.kind": "sinusoidal"},
-    "alibi": {"positions.kind": "alibi"},
-    "no positions": {"positions.kind": "none"},
-    "1 head": {"model.n_heads": 1},
-    "8 heads": {"model.n_heads": 8},
-    "multi-query": {"model.kv_heads": 1},
-    "post-norm": {"model.norm": "post"},
-    "rnn": {"model.kind": "rnn"},
-    "rnn-attention": {"model.kind": "rnn-attention"},
-    "lstmn": {"model.kind": "lstmn"},
-    "conv": {"model.kind": "conv"},
-}
 # What must be the same for all of them, or the comparison is none.
 _SAME = ("train.minutes", "train.max_steps", "train.max_epochs", "text.", "data.")
 
@@ -58,9 +38,9 @@ class Variant:
         return re.sub(r"[^\w.+-]+", "-", self.name).strip(".-")
 
 
-def family() -> list[Variant]:
-    """The default list."""
-    return [Variant(name, overrides) for name, overrides in FAMILY.items()]
+def family(task: Task) -> list[Variant]:
+    """The default list of a task."""
+    return [Variant(name, dict(overrides)) for name, overrides in task.family().variants.items()]
 
 
 def read_variants(path: Path) -> list[Variant]:

@@ -52,6 +52,14 @@ class Judge:
     what: str  # what it is measured on: 200 sentences
 
 
+@dataclass(frozen=True)
+class Family:
+    """What `regard compare` takes where nothing is named: variants, and data that are always there."""
+
+    variants: Mapping[str, Mapping[str, Any]]  # one change each, so that what differs is what it does
+    data: str  # "module:function" that writes them into a folder: files by split, and settings that suit them
+
+
 class Task:
     """Base of all tasks."""
 
@@ -123,6 +131,14 @@ class Task:
     def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
         """How good the model in a folder is on these files."""
         raise self._cannot("evaluate", folder)
+
+    def family(self) -> Family:
+        """What is compared, and on what, where nothing is named."""
+        raise UsageError(f"task={self.name} has no family to compare; name variants in a TOML, and files")
+
+    def compared(self, folder: Path, files: Sequence[Path]) -> Evaluation:
+        """The scores that stand in the table of a comparison, the first of them in its order."""
+        return self.evaluate(folder, files)
 
     def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
         """The model in a folder with a measure that can be taken many times; `limit` bounds its examples."""

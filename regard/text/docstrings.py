@@ -61,16 +61,23 @@ def split_of(module: str) -> str:
     return {0: "test", 1: "test", 2: "valid"}.get(place, "train")
 
 
-def _stream(root: Path) -> Iterator[Document]:
-    seen: set[int] = set()
+def modules(root: Path | None = None) -> Iterator[tuple[Path, str]]:
+    """The files of a library, this Python's own unless told, with the names of their modules, in order."""
+    root = root or standard_library()
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         if _LEFT_OUT.isdisjoint(parts):
-            for document in _of_file(path, ".".join(parts).removesuffix(".__init__")):
-                mark = hash(document.source)
-                if mark not in seen:
-                    seen.add(mark)
-                    yield document
+            yield path, ".".join(parts).removesuffix(".__init__")
+
+
+def _stream(root: Path) -> Iterator[Document]:
+    seen: set[int] = set()
+    for path, module in modules(root):
+        for document in _of_file(path, module):
+            mark = hash(document.source)
+            if mark not in seen:
+                seen.add(mark)
+                yield document
 
 
 def _of_file(path: Path, module: str) -> Iterator[Document]:

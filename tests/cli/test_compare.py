@@ -84,12 +84,12 @@ def test_theorem(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
 def test_the_default_data_are_the_demos_phrases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compare, "SPLITS", {"train": 30, "valid": 5, "test": 7})
     comparison = compare.plan(compare.Options(output=tmp_path / "out"), [])
-    assert sum(1 for _ in comparison.test.pairs()) == 7
+    assert sum(1 for _ in comparison.tests().train.pairs()) == 7
     assert comparison.overrides["model.encoder_layers"] == 2
-    assert comparison.valid is not None
+    assert comparison.files["valid"]
 
 
-@pytest.mark.parametrize("variant", family(), ids=lambda each: each.name)
+@pytest.mark.parametrize("variant", family(TASK), ids=lambda each: each.name)
 def test_every_member_can_be_trained_with_the_demos_settings(
     variant: Variant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -106,8 +106,8 @@ def test_every_member_can_be_trained_with_the_demos_settings(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["a.en", "b.de"], "name pairs to score on with --test"),
-        (["--test", "a.en", "a.de"], "--test and --valid go with pairs to train on"),
+        (["a.en", "b.de"], "name files to score on with --test"),
+        (["--test", "a.en", "a.de"], "--test and --valid go with files to train on"),
         (["missing.toml"], "cannot read variants missing.toml: No such file"),
         (["one.toml", "two.toml"], "2 TOML files given"),
         (["empty.toml"], "empty.toml is empty"),

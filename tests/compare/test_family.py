@@ -10,8 +10,8 @@ from command import letters, write_lines
 from regard.compare import family
 from regard.compare.family import Comparison, run_family
 from regard.compare.variants import Variant
-from regard.data.corpus import Corpus
 from regard.errors import UsageError
+from regard.tasks.translation import TASK
 
 SETTINGS = {"model.d_model": 16, "model.n_heads": 2}
 # What a process does in these tests: it counts its runs, fails where the job says so, and answers the rest.
@@ -35,7 +35,6 @@ json.dump(outcome, open(job["outcome"], "w"))
 @pytest.fixture
 def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
     files = [write_lines(tmp_path / f"pairs.{n}", side) for n, side in enumerate(letters(40))]
-    corpus = Corpus(sources=(files[0],), targets=(files[1],))
     played = tmp_path / "played.py"
     played.write_text(PLAYED)
     real = family.subprocess.Popen
@@ -45,7 +44,7 @@ def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
 
     monkeypatch.setattr(family.subprocess, "Popen", popen)
     monkeypatch.setattr(family, "POLL", 0.05)
-    return Comparison(tmp_path / "out", corpus, None, corpus, "tiny", SETTINGS, 0.5)
+    return Comparison(tmp_path / "out", TASK, {"train": files, "test": files}, "tiny", SETTINGS, 0.5)
 
 
 def runs(comparison: Comparison, slug: str) -> list[str]:
@@ -106,7 +105,7 @@ def test_the_job_holds_all_that_counts(comparison):
     run_family(comparison, [Variant("a b", {"model.n_heads": 1})], listen([]))
     job = json.loads((comparison.folder / "variants" / "a-b.job").read_text())
     assert job["overrides"] == SETTINGS | {"model.n_heads": 1, "train.minutes": 0.5}
-    assert all(Path(path).is_absolute() for path in job["train"]["sources"])
+    assert all(Path(path).is_absolute() for path in job["files"]["train"])
     assert (Path(job["shared"]) / "tokenizer.json").exists()
 
 

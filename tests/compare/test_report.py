@@ -6,6 +6,7 @@ from regard.compare.cost import Measured, Sizes
 from regard.compare.layers import contenders
 from regard.compare.report import chain_in_words, cost_facts, cost_report, family_report, table
 from regard.compare.trial import Outcome
+from regard.measure.score import Score, as_tree
 
 SIZES = Sizes((64, 128, 256), (4, 8, 16))
 
@@ -71,6 +72,16 @@ def test_families_with_a_failure():
     assert cells(report, "rotary")[1:] == ["61.2", "45.6", "12,346", "79", "400", "1,234,567", "321"]
     assert cells(report, "rnn")[1] == "failed"
     assert report.endswith("- rnn failed: no such word")
+
+
+def test_the_best_is_the_lowest_where_less_is_better():
+    found = [
+        Outcome(name, {}, None, as_tree({"loss": Score(value, higher=False)}), None, None, 1.0, 2, 3)
+        for name, value in (("a", 1.5), ("b", 1.25), ("c", 2.0))
+    ]
+    report = family_report(found)
+    assert report.endswith("- the lowest loss: b, 1.250")
+    assert cells(report, "b")[1:] == ["1.250", "", "1", "2", "3"]
 
 
 def test_a_table_is_markdown():

@@ -12,9 +12,8 @@ from command import environment, letters, write_lines
 
 from regard.compare import trial
 from regard.compare.trial import Job, Outcome, peak_megabytes, training_speed
-from regard.data.corpus import Corpus
-from regard.process.progress import Silent
-from regard.tasks.translation import TASK, prepare
+from regard.tasks.translation import TASK
+from regard.training.lesson import Job as Lessons
 from regard.training.settle import settle
 
 SETTINGS = {
@@ -26,15 +25,12 @@ SETTINGS = {
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     files = [write_lines(tmp_path / f"pairs.{n}", side) for n, side in enumerate(letters(40))]
-    corpus = Corpus(sources=(files[0],), targets=(files[1],))
     shared = tmp_path / "shared"
     shared.mkdir()
-    config = settle(TASK, "tiny", None, SETTINGS)
-    tokenizer = prepare.tokenizer_for(shared, corpus, config, None)
-    prepare.data_for(shared, prepare.Pairs(corpus), tokenizer, config, Silent())
-    paths = {"sources": [str(files[0])], "targets": [str(files[1])]}
+    TASK.lesson(Lessons(shared, settle(TASK, "tiny", None, SETTINGS), TASK.read(files)))
+    paths = {split: [str(path) for path in files] for split in ("train", "test")}
     place, outcome = str(tmp_path / "model"), str(tmp_path / "outcome.json")
-    return Job("small", place, outcome, str(shared), "tiny", dict(SETTINGS), paths, None, paths)
+    return Job(TASK.name, "small", place, outcome, str(shared), "tiny", dict(SETTINGS), paths)
 
 
 def run(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outcome:

@@ -2,21 +2,23 @@
 
 import pytest
 
-from regard.compare.variants import FAMILY, Variant, family, read_variants
+from regard.compare.variants import Variant, family, read_variants
 from regard.config import Config, merge
 from regard.errors import UsageError
+from regard.tasks.translation import TASK
+from regard.tasks.translation.family import VARIANTS
 
 
-@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("name", VARIANTS)
 def test_every_member_is_a_setting_there_is(name):
-    merge(Config(), {"model.n_heads": 4, "model.d_model": 128} | FAMILY[name])
+    merge(Config(), {"model.n_heads": 4, "model.d_model": 128} | VARIANTS[name])
 
 
 def test_members_differ_from_the_reference_in_one_setting():
-    first, *rest = family()
+    first, *rest = family(TASK)
     assert first.overrides == {}
     assert all(len(variant.overrides) == 1 for variant in rest)
-    assert len({variant.slug for variant in family()}) == len(FAMILY)
+    assert len({variant.slug for variant in family(TASK)}) == len(VARIANTS)
 
 
 def test_tables_and_dotted_keys_are_the_same(tmp_path):

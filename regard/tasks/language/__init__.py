@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.config import Config
@@ -62,6 +62,18 @@ class Language(Task):
         from regard.tasks.language.card import write
 
         return write(facts, folder)
+
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """By bits per byte."""
+        from regard.tasks.language.evaluate import judge
+
+        return judge(folder, files, **options)
+
+    def family(self) -> Family:
+        """Positions, scores, heads, norms and activations; on the Python standard library."""
+        from regard.tasks.language.family import FAMILY
+
+        return FAMILY
 
     def load(self, folder: Path, **options: Any) -> "Writer":
         """The model in a folder, ready to write."""

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from regard.data.rows import IDS, cut_rows, open_tokens
 from regard.data.texts import Texts
 from regard.errors import UsageError
+from regard.measure.score import Score
 from regard.models.folder import load_folder
-from regard.tasks.language.scoring import batches, nats, scores
-from regard.tasks.task import Evaluation
+from regard.tasks.language.scoring import batches, nats, scores, spelled
+from regard.tasks.task import Evaluation, Judge
 
 
 def evaluation(folder: Path, files: Sequence[Path], *, device: Any = "cpu", **others: Any) -> Evaluation:
@@ -37,3 +39,25 @@ def evaluation(folder: Path, files: Sequence[Path], *, device: Any = "cpu", **ot
         f"perplexity     {found['perplexity'].value:8.2f}   over {held.report['tokens']:,} tokens",
     ]
     return Evaluation(found, {"tokens": held.report["tokens"]}, lines)
+
+
+def judge(folder: Path, files: Sequence[Path], *, limit: int = 200, batch_size: int = 0) -> Judge:
+    """A language model and its scores on the first `limit` rows of a text, bits per byte first."""
+    documents = Texts(tuple(files)).documents
+    loaded = load_folder(folder)
+    model, tokenizer = loaded.model.eval(), loaded.tokenizer
+    longest: int | None = model.max_length  # type: ignore[assignment]
+    width = min(loaded.config.data.context, longest or loaded.config.data.context)
+    with tempfile.TemporaryDirectory(prefix="regard-") as place:
+        held = open_tokens(documents, tokenizer, Path(place) / "tokens")[IDS].values
+        ids = np.array(held[: limit * width + 1])
+    rows = cut_rows(len(ids), width)
+    size = spelled(ids[1:].tolist(), tokenizer)
+
+    def measure() -> dict[str, Score]:
+        with torch.inference_mode():
+            cost = sum(nats(model, ids, spans, tokenizer, torch.device("cpu")) for spans in batches(rows))
+        found = scores(cost, len(ids) - 1, size)
+        return {name: found[name] for name in ("bits_per_byte", "loss", "perplexity")}
+
+    return Judge(model, measure, f"{len(rows):,} rows of {width} tokens")

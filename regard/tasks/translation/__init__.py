@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.config import REPLACED, Config, merge
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Judge, Task
+from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -92,6 +92,18 @@ class Translation(Task):
         from regard.tasks.translation.evaluate import evaluation
 
         return evaluation(folder, files, **options)
+
+    def family(self) -> Family:
+        """Scores, positions, heads, and what attention replaced; on the phrasebook."""
+        from regard.tasks.translation.family import FAMILY
+
+        return FAMILY
+
+    def compared(self, folder: Path, files: Sequence[Path]) -> Evaluation:
+        """By the readable search, exact matches too."""
+        from regard.tasks.translation.evaluate import evaluation
+
+        return evaluation(folder, files, exact=True, engine="readable")
 
     def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
         """By BLEU."""

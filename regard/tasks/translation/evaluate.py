@@ -131,6 +131,7 @@ def evaluation(
     beam: int | None = None,
     batch_size: int = 32,
     rouge: bool = False,
+    exact: bool = False,
     **loading: Any,
 ) -> Evaluation:
     """What `regard evaluate` tells of a translator; `loading` are the options of `load`."""
@@ -148,7 +149,8 @@ def evaluation(
     sources, references = (pair.src for pair in ahead), (pair.tgt for pair in behind)
     found = score(translator, sources, references, beam=beam, batch_size=batch_size, rouge=rouge)
     scores = named_scores(found)
-    del scores["exact"]  # scripts rely on the names that are left
+    if not exact:
+        del scores["exact"]  # scripts rely on the names that are left
     return Evaluation(scores, _more(found), describe(found))
 
 
