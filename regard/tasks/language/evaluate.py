@@ -50,14 +50,14 @@ def judge(folder: Path, files: Sequence[Path], *, limit: int = 200, batch_size: 
     width = min(loaded.config.data.context, longest or loaded.config.data.context)
     with tempfile.TemporaryDirectory(prefix="regard-") as place:
         held = open_tokens(documents, tokenizer, Path(place) / "tokens")[IDS].values
-        ids = np.array(held[: limit * width + 1])
+        ids = np.array(held[: limit * width])
     rows = cut_rows(len(ids), width)
-    size = spelled(ids[1:].tolist(), tokenizer)
+    size = spelled(ids.tolist(), tokenizer)
 
     def measure() -> dict[str, Score]:
         with torch.inference_mode():
             cost = sum(nats(model, ids, spans, tokenizer, torch.device("cpu")) for spans in batches(rows))
-        found = scores(cost, len(ids) - 1, size)
+        found = scores(cost, len(ids), size)
         return {name: found[name] for name in ("bits_per_byte", "loss", "perplexity")}
 
     return Judge(model, measure, f"{len(rows):,} rows of {width} tokens")
