@@ -8,6 +8,10 @@ batch and with one thread on each of two batches; the best counts, and those tha
 batches are not measured on all. Last, the engine in fp32 against the readable decoder by tokens.
 
     python benchmarks/translate.py MODEL ../shared/data/multi30k
+
+It takes most of an hour. `--sets`, `--shapes`, `--beams`, `--batches` and `--ways` choose some of it; rows
+that are in `--work` already stay in the table, so that it can be run in parts. `--rest` adds transformers
+and the agreement of tokens.
 """
 
 import argparse
@@ -34,7 +38,7 @@ from regard.models import build, folder
 from regard.text.tokenizer import Tokenizer
 
 THREADS = 2
-BATCHES = ("1", "32", "best")
+SETS, SHAPES, BEAMS, BATCHES = ("test", "long"), ("small", "base"), (1, 5), ("1", "32", "best")
 BEST = (64, 128)  # of these each engine takes the one that is its fastest
 FAR = 1.25  # times the best peer on four batches: not measured on all
 OURS = ("regard int8", "regard bf16", "regard fp32")  # the first is in the ratio, the others run once
@@ -212,6 +216,8 @@ def child(arguments: argparse.Namespace, case: Case, sentences: int) -> dict[str
 def near(arguments: argparse.Namespace, cases: list[Case]) -> list[Case]:
     """Without the peers that cannot be the best."""
     peers = [case for case in cases if case.way in PEERS]
+    if len(peers) == 1:
+        return cases
     few = 4 * cases[0].batch * (3 if cases[0].lines == "long" else 1)  # two batches for each of two threads
     tried = {case: child(arguments, case, min(few, arguments.sentences))["all"] for case in peers}
     far = {case for case in peers if tried[case] > FAR * min(tried.values())}
@@ -247,12 +253,13 @@ def compare(arguments: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
     done = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     finished = {tuple(each["of"]): each for each in done}
     rows, notes = [], []
-    sizes = [
-        (lines, size) for lines in ("test", "long") for size in BATCHES if (lines, size) != ("long", "best")
-    ]
-    for shape, beam, (lines, size) in itertools.product(arguments.shapes, (1, 5), sizes):
+    sizes = [(lines, size) for lines in SETS for size in BATCHES if (lines, size) != ("long", "best")]
+    for shape, beam, (lines, size) in itertools.product(SHAPES, BEAMS, sizes):
         of = (lines, shape, beam, size)
+        wanted = lines in arguments.sets and shape in arguments.shapes and beam in arguments.beams
         if of not in finished:
+            if not (wanted and size in arguments.batches):
+                continue
             row, more = row_of(arguments, *of)
             finished[of] = {"of": of, "row": row, "notes": more}
             with kept.open("a") as file:
@@ -260,12 +267,16 @@ def compare(arguments: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
         rows.append(finished[of]["row"])
         notes += finished[of]["notes"]
         print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    return rows, [*notes, *(rest(arguments) if arguments.rest else [])]
+
+
+def rest(arguments: argparse.Namespace) -> list[str]:
+    """What stands in no row: transformers, and whether fast and readable write the same."""
     cases = [Case("some", "small", way, 5, 32) for way in (TRANSFORMERS, OURS[0])]
-    notes += [
+    notes = [
         _sentence("small", 5, case.way, each, batch=32) for case, each in medians(arguments, cases).items()
     ]
-    notes += [agreement(arguments, beam) for beam in (1, 5)]
-    return rows, notes
+    return notes + [agreement(arguments, beam) for beam in BEAMS]
 
 
 def row_of(
@@ -273,13 +284,14 @@ def row_of(
 ) -> tuple[list[str], list[str]]:
     """One row of the table, and its notes."""
     name, batch = size, 64 if size == "best" else int(size)
-    cases = near(arguments, [Case(lines, shape, way, beam, batch) for way in OURS + PEERS])
+    cases = near(arguments, [Case(lines, shape, way, beam, batch) for way in arguments.ways])
     if size == "best":
         cases = [case if case.way in OURS[1:] else quickest(arguments, case) for case in cases]
         name = " ".join(["best:", *(str(case.batch) for case in cases if case.way not in OURS[1:])])
     best = {case.way: found for case, found in medians(arguments, cases).items()}
     peer = min(best[way]["all"] for way in PEERS if way in best)
-    times = [f"{best[way]['all']:.2f}" if way in best else "far" for way in OURS + PEERS]
+    absent = {way: "far" if way in arguments.ways else "" for way in OURS + PEERS}
+    times = [f"{best[way]['all']:.2f}" if way in best else absent[way] for way in OURS + PEERS]
     wanted = lines == "test" and size == "1"
     notes = [_sentence(shape, beam, way, each) for way, each in best.items()] if wanted else []
     return [lines, shape, str(beam), name, *times, f"{peer / best[OURS[0]]['all']:.2f}"], notes
@@ -331,7 +343,12 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="the folder of Multi30k")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=1000, help="80 at batch 1")
-    parser.add_argument("--shapes", nargs="+", default=["small", "base"])
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--shapes", nargs="+", default=SHAPES, choices=SHAPES)
+    parser.add_argument("--beams", nargs="+", type=int, default=BEAMS, choices=BEAMS)
+    parser.add_argument("--batches", nargs="+", default=BATCHES, choices=BATCHES)
+    parser.add_argument("--ways", nargs="+", default=OURS + PEERS, choices=OURS + PEERS)
+    parser.add_argument("--rest", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("runs/translate-speed"))
     parser.add_argument("--case", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -340,7 +357,8 @@ def main() -> None:
         lines = read(arguments.data, case, arguments.sentences)
         print(json.dumps(measure(arguments.work / case.shape, case.way, case.beam, case.batch, lines)))
         return
-    prepare(arguments.model, arguments.work)
+    if not (arguments.work / "base" / "model.safetensors").exists():
+        prepare(arguments.model, arguments.work)
     rows, notes = compare(arguments)
     header = ["set", "model", "beam", "batch", *(f"{way}, s" for way in OURS + PEERS), "ratio"]
     text = (
