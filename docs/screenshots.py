@@ -1,8 +1,10 @@
 """The screenshots of README and docs in a real browser: the page of a server, and the file of `regard look`.
 
 python docs/screenshots.py runs/multi30k "Two dogs run through the snow." docs/images
+python docs/screenshots.py runs/stories "Once upon a time" docs/images
 
-It starts `regard serve` with the model and types the sentence. It needs Debian's Chromium and Playwright
+It starts `regard serve` with the model and types the text: a sentence, or the beginning of one for a language
+model. It needs Debian's Chromium and Playwright
 (`pip install 'regard[dev]'`).
 """
 
@@ -16,10 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from playwright.sync_api import sync_playwright
 
 import regard
+from regard.tasks.task import task_of
 
 SIZE = {"width": 1120, "height": 840}
 PHONE = {"width": 390, "height": 844}
@@ -87,6 +91,21 @@ def shoot(browser: Any, address: str, text: str, images: Path) -> None:
     page.screenshot(path=images / "phone.png")
 
 
+def shoot_writing(browser: Any, address: str, text: str, images: Path) -> None:
+    """The page of a language model, with one token pointed at."""
+    page = browser.new_page(viewport=SIZE, device_scale_factor=1)
+    page.set_default_timeout(120_000)
+    page.goto(f"{address}/#{urlencode({'q': text})}")
+    page.get_by_label("Temperature").fill("0.6")
+    page.get_by_label("Seed").fill("7")
+    page.get_by_role("button", name="Write on").click()
+    page.locator(".inside .links .queries button").first.wait_for()
+    page.locator(".said").nth(9).click()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(FADED)
+    page.screenshot(path=images / "write.png")
+
+
 def main() -> None:
     """Write the pictures of one sentence."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -96,8 +115,11 @@ def main() -> None:
     given = parser.parse_args()
     with served(given.model) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        shoot_file(browser, given.model, given.text, given.images)
-        shoot(browser, address, given.text, given.images)
+        if task_of(Path(given.model.rpartition("=")[2])).name == "language":
+            shoot_writing(browser, address, given.text, given.images)
+        else:
+            shoot_file(browser, given.model, given.text, given.images)
+            shoot(browser, address, given.text, given.images)
         browser.close()
 
 

@@ -61,6 +61,35 @@ class Opened:
         assert [url for url in self.requests if url != path.as_uri()] == []
 
 
+class Shown(Opened):
+    """The page of a server, opened."""
+
+    def __init__(self, page: Any, server: Any) -> None:
+        super().__init__(page)
+        self.server = server
+
+    def said(self, *, unlike: str = "") -> str:
+        """The translation, when it is there with all its words, and another one than before."""
+        self.page.wait_for_function(
+            """(old) => { const sheet = document.querySelector(".answer");
+                return sheet?.querySelector(".said") && sheet.textContent !== old
+                    && !document.querySelector("[data-busy]"); }""",
+            arg=unlike,
+        )
+        return str(self.page.locator(".answer").text_content())
+
+    def inside(self) -> Any:
+        """The panel with what the heads looked at."""
+        self.page.locator(".inside .links .queries button").first.wait_for()
+        return self.page.locator(".inside")
+
+    def calm(self) -> None:
+        """Nothing failed, nothing ran that is not ours, nothing was asked of anybody but the server."""
+        assert self.alarms == []
+        assert self.errors == []
+        assert {url.split("/", 3)[2] for url in self.requests} == {f"{self.server.host}:{self.server.port}"}
+
+
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Any]:
     """`opened(path, **options of a browser's page)`."""

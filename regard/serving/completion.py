@@ -91,6 +91,27 @@ def wish_of(ask: Completion) -> "Wish":
     )
 
 
+class Glance(schema.Given):
+    """A text to look into, with heads switched off or not."""
+
+    model: Annotated[str, Field(max_length=1000)] = ""
+    prompt: str
+    heads_off: Annotated[
+        dict[str, schema.Heads], BeforeValidator(schema.as_object), Field(max_length=bounds.HEADS_OFF)
+    ] = Field(default_factory=dict)
+    slide: Annotated[bool, Field(description="Of a text that is too long, the last that can be told.")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """Look into a text: what is asked of a batch."""
+
+    model: str
+    off: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A model that is loaded, and what it costs."""
@@ -162,6 +183,8 @@ class Asked:
             found["logprobs"] = self._logprobs(choice)
         if self.ask.return_token_ids:
             found["token_ids"] = [token.id for token in choice.tokens]
+            if choice.index not in self.offsets:  # the first that is told of it
+                found["prompt_token_ids"] = list(self.draft.starts[choice.index // self.ask.n])
         self.offsets[choice.index] = self.offsets.get(choice.index, 0) + len(choice.text)
         return found | {"finish_reason": choice.ended}
 

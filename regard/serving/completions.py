@@ -7,6 +7,7 @@ them are `heads_off` (heads switched off while it writes) and `return_token_ids`
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from math import isqrt
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
@@ -17,17 +18,19 @@ from regard.errors import RegardError
 from regard.serving import limits as bounds
 from regard.serving import schema
 from regard.serving.answers import in_json, openai_error, ready
-from regard.serving.completion import Asked, Choice, Completion, Loaded, wish_of
-from regard.serving.door import event, listening, read
+from regard.serving.completion import Asked, Choice, Completion, Glance, Glimpse, Loaded, wish_of
+from regard.serving.door import event, listening, read, results
 from regard.serving.engine import check_heads
 from regard.serving.family import Family, Place, Route
 from regard.serving.limits import Refusal
+from regard.serving.scratch import SHARED
 from regard.serving.writing import Draft, Scribe
 from regard.tasks.task import Task, with_article
 
 if TYPE_CHECKING:
     from regard.serving.service import Service
 
+SPARE = 8  # tokens that a text may grow by when it is cut and read again
 Result = TypeVar("Result")
 
 
@@ -43,7 +46,8 @@ class Completions(Family):
 
     def load(self, place: Place) -> None:
         """As `regard generate` loads it."""
-        writer = self.task.load(place.folder, device=self.service.loading.device)
+        how = self.service.loading
+        writer = self.task.load(place.folder, device=how.device, precision=how.precision, engine=how.engine)
         shape = read_config(place.folder).model
         bound = min(writer.longest or bounds.CONTEXT, bounds.CONTEXT)
         wide = 8 * shape.d_model + 3 * (shape.decoder_d_ff or shape.d_ff)
@@ -104,6 +108,49 @@ class Completions(Family):
             asked.draft.give_up(Refusal(499, "nobody waits for it"))
         asked.written = sum(len(choice.tokens) for choice in choices)
         return ready(await self._told(asked, lambda: in_json(self._whole(asked, choices))))
+
+    async def look(self, request: Request, fields: dict[str, Any]) -> Response:
+        """What every head looked at, reading a text; heads can be switched off."""
+        ask = Glance.of(fields)
+        self.service.check_ready()
+        loaded = self.named(ask.model)
+        if len(ask.prompt) > self.service.limits.characters:
+            raise _wrong("prompt", f"it has {len(ask.prompt)} characters")
+        seat = self.service.room.enter(long=True)
+        request.scope["places"].append(seat)
+        text, tokens = await self.service.desk.do(lambda: self._text(loaded, ask), long=True)
+        off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
+        job = self.service.slow.submit((self, Glimpse(loaded.place.name, off)), [text], [tokens])
+        self.service.expect(seat, job.give_up)
+        try:
+            (body,) = await results(request, job, self.service.slow)
+        except RegardError as error:  # nothing to look at, or too much
+            raise _wrong("prompt", str(error)) from error
+        return ready(body)
+
+    def _text(self, loaded: Loaded, ask: Glance) -> tuple[str, int]:
+        """The text to look into and its tokens: what can be told of it, if the client takes less than all."""
+        try:
+            heads = check_heads(loaded.writer.model, ask.heads_off)
+        except RegardError as error:
+            raise _wrong("heads_off", str(error)) from error
+        (text,) = schema.sound([ask.prompt])
+        most = min(loaded.context, isqrt(bounds.LOOK_NUMBERS // max(1, sum(heads.values()))))
+        ids = loaded.writer.ids(text)
+        if len(ids) > most and ask.slide:
+            # The first that is kept may be half a character, which takes more tokens when it is read again.
+            text = loaded.writer.tokenizer.decode(ids[-max(1, most - SPARE) :])
+            ids = loaded.writer.ids(text)
+        if not 1 < len(ids) <= most:
+            raise _wrong("prompt", f"it has {len(ids)} tokens; 2 to {most} can be told of in this model")
+        return text, len(ids)
+
+    def run(self, wish: Glimpse, texts: Sequence[str], threads: int) -> list[Any]:
+        """The JSON of looks."""
+        writer, off = self.models[wish.model].writer, {name: list(heads) for name, heads in wish.off}
+        looks = (self.task.look(writer, text, tokens=0, off=off, most=bounds.LOOK_NUMBERS) for text in texts)
+        with SHARED.taking(2 * bounds.LOOK_BYTES * bounds.LOOK_NUMBERS):
+            return [in_json(each.to_dict()) for each in looks]
 
     async def _begin(self, request: Request, ask: Completion) -> Asked:
         """Find the model, read the prompts, promise memory, and have it written."""

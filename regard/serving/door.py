@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.requests import Request
 
 from regard.serving.answers import in_json
+from regard.serving.batcher import Batcher, Job
 from regard.serving.limits import Refusal
 from regard.serving.schema import Given
 
@@ -50,6 +51,15 @@ async def listening(request: Request, give_up: Callable[[Exception], None]) -> A
         yield
     finally:
         watching.cancel()
+
+
+async def results(request: Request, job: Job, batcher: Batcher) -> list[Any]:
+    """The results of a job; if the client goes away, what has not begun is dropped."""
+    try:
+        async with listening(request, job.give_up):
+            return await job.all()
+    finally:
+        batcher.cancel(job)
 
 
 async def _watch(request: Request, give_up: Callable[[Exception], None]) -> None:

@@ -14,8 +14,7 @@ from regard.errors import RegardError
 from regard.serving import schema
 from regard.serving.answers import answer, in_json, ready
 from regard.serving.asked import Asked
-from regard.serving.batcher import Batcher, Job
-from regard.serving.door import event, listening, read
+from regard.serving.door import event, read, results
 from regard.serving.family import Route
 from regard.serving.limits import Refusal
 from regard.serving.translating import Translating
@@ -43,9 +42,9 @@ class LibreTranslate(Translating):
         if ask.stream:
             return await self._stream(request, ask)
         asked = await self._begin(request, ask)
-        results = await self._unless_gone(request, asked.job, asked.batcher)
+        found = await results(request, asked.job, asked.batcher)
         asked.place.computed()
-        return ready(await self.told(asked, results, in_json))
+        return ready(await self.told(asked, found, in_json))
 
     async def stream(self, request: Request) -> Response:
         """Translate; the answer comes as server-sent events, a sentence each."""
@@ -83,7 +82,7 @@ class LibreTranslate(Translating):
         job, place = await self.glance(schema.Attention.of(fields))
         request.scope["places"].append(place)
         try:
-            (body,) = await self._unless_gone(request, job, self.slow)
+            (body,) = await results(request, job, self.slow)
         except RegardError as error:  # nothing to look at, or too much
             raise Refusal(400, str(error)) from error
         return ready(body)
@@ -112,11 +111,3 @@ class LibreTranslate(Translating):
                 "supportedFilesFormat": [],
             }
         )
-
-    async def _unless_gone(self, request: Request, job: Job, batcher: Batcher) -> list[Any]:
-        """The results of a job; if the client goes away, what has not begun is dropped."""
-        try:
-            async with listening(request, job.give_up):
-                return await job.all()
-        finally:
-            batcher.cancel(job)

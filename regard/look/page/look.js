@@ -97,7 +97,9 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
   /* A piece of what comes next: the row that foresaw it is the one of the same number. */
   function follow(piece) {
     const row = mapOf(view).queries === "source" ? null : piece;
-    const at = tableView(view).queries.findIndex((unit) => row !== null && unit.first <= row && row < unit.end);
+    const at = tableView(view).queries.findIndex(
+      (unit) => row !== null && unit.first <= row && row < unit.end,
+    );
     set({ token: piece, picked: at < 0 ? null : at, piece: row ?? view.piece }, ["links", "tokens", "walk"]);
   }
   async function toggle(name, head) {
@@ -120,7 +122,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
   slots.translation.replaceChildren(...sentence(data, null));
   set({});
   onTheme(() => set({}));
-  return { update, view };
+  return { update, follow, view };
 }
 
 function layout(slots, data, chrome) {

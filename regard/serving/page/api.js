@@ -33,10 +33,16 @@ async function send(path, fields, signal) {
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
   const wait = response.status in BUSY ? Number(response.headers.get("Retry-After")) || 2 : null;
-  throw new Trouble(
-    BUSY[response.status] ?? String(said.error ?? `The server answered ${response.status}.`),
-    { status: response.status, wait },
-  );
+  throw new Trouble(BUSY[response.status] ?? messageOf(said) ?? `The server answered ${response.status}.`, {
+    status: response.status,
+    wait,
+  });
+}
+
+/* What a refusal says, in LibreTranslate's shape or in OpenAI's. */
+function messageOf({ error }) {
+  const said = error?.message ?? error;
+  return said === undefined || said === null ? null : String(said);
 }
 
 /* What was on its way, or a Trouble where the way is broken. */
@@ -59,28 +65,44 @@ export async function post(path, fields, signal) {
 
 /* A translation as it comes: [name, value] of each event, the last of them ["done", everything]. */
 export async function* translation(fields, signal) {
-  const response = await send("translate", { ...fields, stream: true }, signal);
+  for await (const block of blocks("translate", fields, signal)) {
+    const [name, data] = eventOf(block);
+    const tree = JSON.parse(data);
+    if (name === "error") throw new Trouble(String(tree.error), { wait: 10 });
+    yield [name, tree];
+    if (name === "done") return;
+  }
+}
+
+/* A completion as it comes: a part of its text each. */
+export async function* completion(fields, signal) {
+  for await (const block of blocks("v1/completions", fields, signal)) {
+    const [, data] = eventOf(block);
+    if (data === "[DONE]") return;
+    const tree = JSON.parse(data);
+    if (tree.error) throw new Trouble(messageOf(tree), { wait: 10 });
+    yield tree.choices;
+  }
+}
+
+/* The events of a stream; whoever reads them stops at the last, and no stream may end before. */
+async function* blocks(path, fields, signal) {
+  const response = await send(path, { ...fields, stream: true }, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let held = "",
-    whole = false;
+  let held = "";
   for (;;) {
     const { done, value } = await reached(reader.read());
-    if (done && !whole) throw new Trouble("The answer broke off.", { wait: 3 });
-    if (done) return;
-    const blocks = (held + value).split("\n\n");
-    held = blocks.pop();
-    for (const [name, tree] of blocks.map(eventOf)) {
-      if (name === "error") throw new Trouble(String(tree.error), { wait: 10 });
-      whole ||= name === "done";
-      yield [name, tree];
-    }
+    if (done) throw new Trouble("The answer broke off.", { wait: 3 });
+    const whole = (held + value).split("\n\n");
+    held = whole.pop();
+    yield* whole;
   }
 }
 
 function eventOf(block) {
   const lines = block.split("\n");
   const field = (name) => lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
-  return [field("event") ?? "data", JSON.parse(field("data"))];
+  return [field("event") ?? "data", field("data")];
 }
 
 /* `work(signal)` for the newest wish only: older ones are given up; where waiting helps it is tried again. */

@@ -8,9 +8,11 @@ import { notice } from "./notice.js";
 const SETTLED = 350; // ms after the last translation
 
 export class Inside {
-  /* `ask(text, off, signal)` brings the document of one sentence (docs/look.md). */
-  constructor(root, ask) {
-    Object.assign(this, { root, ask, sentences: [], at: 0, off: {}, view: null, stale: true, whole: null });
+  /* `ask(text, off, signal)` brings the document of one sentence (docs/look.md), or of the text as it is with
+     `single`; `switched` is told when heads were switched. */
+  constructor(root, ask, { single = false, switched = () => {} } = {}) {
+    Object.assign(this, { root, ask, single, switched, sentences: [], at: 0, off: {} });
+    Object.assign(this, { view: null, stale: true, whole: null, wanted: null });
     this.chooser = element("div", { class: "chooser" });
     this.alarm = notice();
     this.hint = element(
@@ -26,7 +28,7 @@ export class Inside {
 
   /* Another text was translated, as `whole`. */
   follow(text, whole) {
-    const sentences = sentencesOf(text),
+    const sentences = this.single ? [{ text, start: 0 }].filter(() => text.length > 1) : sentencesOf(text),
       something = sentences.length > 0;
     Object.assign(this, {
       whole,
@@ -75,6 +77,17 @@ export class Inside {
     else
       this.view = mountLook(this.body, fresh, { switchHeads: (off) => this.switchHeads(off), chrome: false });
     this.paintOff();
+    this.point(this.wanted);
+  }
+
+  /* The place that wrote a piece, counted from the end of the text: 1 wrote the last one. */
+  point(back) {
+    this.wanted = back;
+    if (back === null || !this.view || this.stale) return;
+    const { data } = this.view.view;
+    const at = data.sides.target.tokens.length - back;
+    if (at >= 0) this.view.follow(at);
+    this.wanted = null;
   }
 
   async switchHeads(off) {
@@ -86,6 +99,7 @@ export class Inside {
       setTimeout(() => {
         // when the look has drawn it
         this.paintOff();
+        this.switched();
         [...this.body.querySelectorAll(".power")]
           .find((button) => button.getAttribute("aria-label") === pressed)
           ?.focus({ preventScroll: true });
@@ -107,9 +121,11 @@ export class Inside {
     const on = () => {
       this.off = {};
       this.draw(0);
+      this.switched();
     };
     const slot = this.body.querySelector(".translation");
-    const effect = slot.querySelector(".before") ? "" : "; the translation is the same";
+    const same = this.single ? " while it writes" : "; the translation is the same";
+    const effect = slot.querySelector(".before") ? "" : same;
     slot.append(
       element(
         "p",

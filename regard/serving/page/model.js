@@ -56,7 +56,7 @@ function partsOf({ name, config = {} }) {
   return [
     ["Name", name],
     ["Kind", model.kind],
-    ["Layers", model.encoder_layers && `${model.encoder_layers} + ${model.decoder_layers}`],
+    ["Layers", [model.encoder_layers, model.decoder_layers].filter(Boolean).join(" + ")],
     ["Heads", model.n_heads],
     ["Width", model.d_model],
     ["Vocabulary", model.vocab_size && Number(model.vocab_size).toLocaleString("en")],

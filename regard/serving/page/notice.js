@@ -2,7 +2,7 @@
 import { element } from "./look/dom.js";
 import { setKey } from "./api.js";
 
-const FORBIDDEN = 403;
+const NO_KEY = [401, 403]; // as OpenAI and LibreTranslate say it
 
 export function notice() {
   const node = element("div", { class: "notice", role: "status" });
@@ -13,7 +13,7 @@ export function notice() {
 function show(node, error, retry) {
   node.hidden = !error;
   if (!error) return node.replaceChildren();
-  if (error.status === FORBIDDEN) return node.replaceChildren(...keyForm(retry));
+  if (NO_KEY.includes(error.status)) return node.replaceChildren(...keyForm(retry));
   const helps = error.wait !== null;
   node.replaceChildren(
     element("span", {}, helps ? `${error.message} Trying again by itself.` : error.message),

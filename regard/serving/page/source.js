@@ -2,7 +2,7 @@
 // makes the field as tall as its text.
 import { element } from "./look/dom.js";
 
-export function sourceField({ typed, moved }) {
+export function sourceField({ typed, moved }, label = "Text to translate", hint = "Type or paste a text") {
   const mirror = element("div", { class: "mirror text", "aria-hidden": "true" });
   const area = element("textarea", {
     class: "text",
@@ -11,8 +11,8 @@ export function sourceField({ typed, moved }) {
     rows: 1,
     spellcheck: "false",
     autocapitalize: "off",
-    placeholder: "Type or paste a text",
-    "aria-label": "Text to translate",
+    placeholder: hint,
+    "aria-label": label,
     oninput: () => {
       mark([]);
       typed();
