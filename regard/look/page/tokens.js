@@ -17,7 +17,8 @@ export function drawTokens(root, data, { chosen, choose }) {
 
 function pieceButton(data, piece, i, chosen, choose) {
   const sure = data.sides.target.confidence[i];
-  const kind = `${piece.glued ? " glued" : ""}${piece.special ? " special" : ""}${i < data.given ? " given" : ""}`;
+  const given = i < data.given ? " given" : "";
+  const kind = `${piece.glued ? " glued" : ""}${piece.special ? " special" : ""}${given}`;
   return element(
     "button",
     {
