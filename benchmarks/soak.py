@@ -5,6 +5,7 @@ clients that send everything in turn, a share of it hostile (`tests/attacks.py`)
 up. `/health` is asked all the time.
 
     python benchmarks/soak.py MODEL_DIR sentences.txt                    # 100,000 requests
+    python benchmarks/soak.py MODEL_DIR sentences.txt --minutes 4        # as many as go in four minutes
     python benchmarks/soak.py MODEL_DIR sentences.txt --requests 3000    # short; nothing is written
 """
 
@@ -29,6 +30,7 @@ from attacks import ATTACKS, Attack
 
 HONEST, OTHERS, PAUSE = 8, 8, 0.05  # clients of each kind; seconds that an honest one reads an answer
 FULL = 100_000
+HOSTILE = [each for each in ATTACKS if not each.path.startswith("/v1/")]  # there is no language model here
 
 
 @dataclass
@@ -38,6 +40,8 @@ class Seen:
     silences: list[float] = field(default_factory=list)  # seconds until /health answered
     megabytes: list[float] = field(default_factory=list)
     codes: Counter[int] = field(default_factory=Counter)
+    asked: int = 0
+    hostile: int = 0
 
 
 async def honest(server: Server, texts: list[str], tally: Tally, until: asyncio.Event) -> None:
@@ -63,14 +67,16 @@ async def watch(server: Server, seen: Seen) -> None:
         await asyncio.sleep(0.02)
 
 
-def mixed(texts: list[str], count: int, share: float) -> Iterator[Attack]:
+def mixed(texts: list[str], options: Any) -> Iterator[Attack]:
     """Requests of all kinds in random order; each hostile one comes again and again."""
-    rng = random.Random(1)
-    for number in range(count):
+    rng, end = random.Random(1), time.monotonic() + 60 * options.minutes
+    for number in range(options.requests):
+        if time.monotonic() > end:
+            return
         q = texts[number % len(texts)]
         fields: dict[str, Any] = {"q": q}
-        if rng.random() < share:
-            yield ATTACKS[rng.randrange(len(ATTACKS))]
+        if rng.random() < options.share:
+            yield rng.choice(HOSTILE)
             continue
         kind = rng.randrange(8)
         if kind == 0:
@@ -92,6 +98,8 @@ async def other(server: Server, requests: Iterator[Attack], seen: Seen) -> None:
     """One who sends whatever comes, and waits for longer than the server itself may take."""
     client = Client(server.port, 150.0)
     for attack in requests:
+        seen.asked += 1
+        seen.hostile += attack in HOSTILE
         code, _ = await client.ask(attack.path, attack.body, attack.kind)
         seen.codes[code] += 1
     client.close()
@@ -105,7 +113,7 @@ async def run(options: Any, texts: list[str]) -> list[list[str]]:
         quiet, storm, seen = Tally(), Tally(), Seen()
         await spell(server, texts, quiet, asyncio.sleep(options.seconds))
         idle = server.megabytes
-        requests = mixed(texts, options.requests, options.share)
+        requests = mixed(texts, options)
         watching = asyncio.create_task(watch(server, seen))
         began = time.perf_counter()
         crowd = asyncio.gather(*(other(server, requests, seen) for _ in range(OTHERS)))
@@ -139,7 +147,8 @@ def rows(
     faults = sum(number for code, number in seen.codes.items() if code >= 500 or code == 0)
     silences = sorted(seen.silences)
     return [
-        ["requests of the others, seconds", f"{options.requests:,}, {took:.0f}", ""],
+        ["requests of the others, seconds", f"{seen.asked:,} of {options.requests:,}, {took:.0f}", ""],
+        ["of them hostile", f"{seen.hostile:,}", ""],
         ["their answers by status", json.dumps(dict(sorted(seen.codes.items()))), "no 5xx"],
         ["of them 5xx, or none at all", str(faults), "0"],
         ["honest answers in quiet, by status", json.dumps(dict(quiet.codes)), "200"],
@@ -164,6 +173,7 @@ def main() -> None:
     parser.add_argument("model", help="a model folder")
     parser.add_argument("texts", type=Path, help="a file of sentences")
     parser.add_argument("--requests", type=int, default=FULL)
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which no more are sent")
     parser.add_argument("--share", type=float, default=0.01, help="of them that are hostile")
     parser.add_argument("--seconds", type=float, default=20.0, help="of quiet")
     options = parser.parse_args()
