@@ -180,11 +180,7 @@ function footer(data) {
   return element(
     "footer",
     {},
-    element(
-      "p",
-      {},
-      `${how} Nothing in this file needs the network.`,
-    ),
+    element("p", {}, `${how} Nothing in this file needs the network.`),
     data.model.card
       ? element(
           "details",
