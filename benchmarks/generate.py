@@ -174,16 +174,16 @@ def with_llama(work: Path, precision: str) -> Write:
 
     options = {"n_ctx": 1024, "n_batch": LONG, "n_threads": THREADS, "n_threads_batch": THREADS}
     model = llama_cpp.Llama(str(work / "model.gguf"), verbose=False, **options)
-    context, size = model.ctx, model.n_vocab()
+    size = model.n_vocab()
 
     def read(ids: list[int]) -> int:
         tokens = (llama_cpp.llama_token * len(ids))(*ids)
-        if llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(tokens, len(ids))) != 0:
+        if llama_cpp.llama_decode(model.ctx, llama_cpp.llama_batch_get_one(tokens, len(ids))) != 0:
             sys.exit("llama.cpp could not read the tokens")
-        return int(np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context, -1), (size,)).argmax())
+        return int(np.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(model.ctx, -1), (size,)).argmax())
 
     def write(ids: list[int], new: int) -> int:
-        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(context), True)
+        llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(model.ctx), True)
         token = read(ids)
         for _ in range(new - 1):
             token = read([token])
@@ -249,6 +249,31 @@ def missing() -> list[str]:
     return [name for module, name in packages.items() if importlib.util.find_spec(module) is None]
 
 
+def report(rounds: list[dict[str, dict[str, float]]]) -> None:
+    """The table: medians over the rounds."""
+    found = {
+        way: {name: statistics.median(each[way][name] for each in rounds) for name in rounds[0][way]}
+        for way in rounds[0]
+    }
+    header = [
+        "",
+        "written, tokens/s",
+        "regard int8 is faster by",
+        "prompt of 512, tokens/s",
+        "peak memory, MB",
+    ]
+    first = found[OURS[0]]["write"]
+    rows = [
+        [way, f"{x['write']:.1f}", f"{first / x['write']:.2f}", f"{x['read']:.0f}", f"{x['memory']:.0f}"]
+        for way, x in found.items()
+    ]
+    text = (
+        f"{NEW} tokens after a prompt of {PROMPT}, the prompt's time counted, {THREADS} threads, one text at "
+    )
+    text += f"a time; then a prompt of {LONG} with one token. Medians of {len(rounds)} rounds."
+    write_report("generate", "Writing speed", header, rows, text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
@@ -266,34 +291,7 @@ def main() -> None:
     prepare(arguments.work, ways)
     if arguments.prepare:
         return
-    rounds = [{way: child(arguments, way) for way in ways} for _ in range(arguments.rounds)]
-    found = {
-        way: {name: statistics.median(each[way][name] for each in rounds) for name in rounds[0][way]}
-        for way in ways
-    }
-    header = [
-        "",
-        "written, tokens/s",
-        "regard int8 is faster by",
-        "prompt of 512, tokens/s",
-        "peak memory, MB",
-    ]
-    first = found[OURS[0]]["write"]
-    rows = [
-        [
-            way,
-            f"{each['write']:.1f}",
-            f"{first / each['write']:.2f}",
-            f"{each['read']:.0f}",
-            f"{each['memory']:.0f}",
-        ]
-        for way, each in found.items()
-    ]
-    text = (
-        f"{NEW} tokens after a prompt of {PROMPT}, the prompt's time counted, {THREADS} threads, one text at "
-    )
-    text += f"a time; then a prompt of {LONG} with one token. Medians of {arguments.rounds} rounds."
-    write_report("generate", "Writing speed", header, rows, text)
+    report([{way: child(arguments, way) for way in ways} for _ in range(arguments.rounds)])
 
 
 if __name__ == "__main__":

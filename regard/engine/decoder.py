@@ -11,9 +11,10 @@ was read is copied where they part, not before. So searches, draws and what bend
 """
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +26,9 @@ from regard.engine.places import Places
 from regard.engine.weights import ALONE, lay_out
 from regard.errors import UsageError
 from regard.models.decoder import Decoder
+
+Given = TypeVar("Given")
+Taken = TypeVar("Taken")
 
 PASS = 512  # tokens that go through the layers together: enough for the products, few for the memory
 
@@ -89,6 +93,24 @@ class PackedDecoder:
         )
 
 
+def undivided(steps: Generator[Given, Taken | None, None]) -> Generator[Given, Taken | None, None]:
+    """The same steps, each on one thread of torch: what is left to do with logits is too little to share.
+
+    Its threads would wait for each other on the cores that the engine's need for the next step.
+    """
+    taken: Taken | None = None
+    while True:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            given = steps.send(taken)
+        except StopIteration:
+            return
+        finally:
+            torch.set_num_threads(before)
+        taken = yield given
+
+
 def _passes(prompts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int]]]:
     """Which part of which rows is read together: (row, begin, end), `PASS` tokens at most."""
     some: list[tuple[int, int, int]] = []
@@ -107,4 +129,4 @@ def _passes(prompts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, i
         yield some
 
 
-__all__ = ["PackedDecoder", "PackedState"]
+__all__ = ["PackedDecoder", "PackedState", "undivided"]

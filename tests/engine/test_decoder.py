@@ -2,6 +2,7 @@
 
 import functools
 import threading
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from regard.config import Config, merge
 from regard.data.inputs import Tokens, pad_prompts
 from regard.engine import path
-from regard.engine.decoder import PackedDecoder, PackedState
+from regard.engine.decoder import PackedDecoder, PackedState, undivided
 from regard.engine.engine import Engine, refusal
 from regard.engine.weights import ALONE
 from regard.errors import DataError, ModelError, UsageError
@@ -218,3 +219,22 @@ def with_own_score(model: Decoder) -> Decoder:
 
     model.decoder[0].attention.score = Own()  # type: ignore[union-attr]
     return model
+
+
+def test_between_the_engines_steps_torch_has_one_thread_and_afterwards_its_own_again() -> None:
+    def steps() -> Generator[tuple[int, object], object, None]:
+        taken: object = None
+        for _ in range(2):
+            taken = yield torch.get_num_threads(), taken
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = undivided(steps())
+        assert next(found) == (1, None)
+        assert torch.get_num_threads() == 2
+        assert found.send("sent") == (1, "sent")
+        assert list(found) == []
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

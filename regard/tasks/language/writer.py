@@ -21,6 +21,7 @@ from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.decoding.greedy import likeliest
 from regard.decoding.sampling import Sampling, chances, draw
 from regard.decoding.search import Rules, Step, walk
+from regard.engine.decoder import undivided
 from regard.errors import UsageError
 from regard.text.tokenizer import Tokenizer
 
@@ -131,13 +132,17 @@ class Writer:
         state = model.start(inputs).select(rows) if wish.draws > 1 else model.start(inputs)
         assert rules.first is not None
         each = replace(rules, least=rules.least[rows], most=rules.most[rows], first=rules.first[rows])
-        yield from walk(model, state, each, choose)
+        steps = walk(model, state, each, choose)
+        yield from steps if self._stepper() is self.model else undivided(steps)
+
+    def _stepper(self) -> Any:
+        """The engine, if it can do what is asked here: it shows no attention and switches no heads off."""
+        plain = self.engine is not None and running_tape() is None and not any_off()
+        return self.engine if plain else self.model
 
     def _bent(self, wish: Wish) -> Any:
         """The model, or the engine, with what the wish puts around it."""
-        model = self.model
-        if self.engine is not None and running_tape() is None and not any_off():
-            model = self.engine
+        model = self._stepper()
         if wish.slide and self.longest is not None:
             model = Sliding(model, context=self.longest)
         if wish.presence or wish.frequency or wish.bias:
