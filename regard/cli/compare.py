@@ -201,7 +201,7 @@ def plan(options: Options, files: list[Path]) -> "Comparison":
 
 def phrasebook(folder: Path) -> tuple[dict[str, list[Path]], dict[str, Any]]:
     """The demo's phrases, with its settings."""
-    from regard.cli import demo
+    from regard.tasks.translation import demo
 
     corpora = demo.write_phrases(demo.Options(), folder, SPLITS)
     settings = demo.SETTINGS | {"text.source": "en", "text.target": "de"}

@@ -5,6 +5,9 @@ what is its own; what it does not say has a plain answer here. Nothing is loaded
 asks for the task of a folder before it loads torch, and using a model loads nothing of training.
 """
 
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -148,6 +151,10 @@ class Task:
         """What is wrong with files to learn from: see `regard.data.check`."""
         raise UsageError(f"task={self.name} has no regard check for its files")
 
+    def demo(self, **options: Any) -> None:
+        """The whole road on data that needs no download; `options` are the flags of `regard demo` given."""
+        raise UsageError(f"task={self.name} has no demo")
+
     def look(self, model: Any, text: str, **options: Any) -> Any:
         """What every head of a folder's model, or of one that was loaded, looked at: see `regard.look`."""
         if not self.looks:
@@ -170,6 +177,14 @@ class Task:
 
     def _cannot(self, verb: str, folder: Path) -> UsageError:
         return UsageError(f"{folder} holds {with_article(self.noun)}, and regard {verb} does not know it")
+
+
+def command() -> str:
+    """`regard` if the shell would find this one, else the path it was called by."""
+    called, found = Path(sys.argv[0]), shutil.which("regard")
+    if called.name != "regard":
+        return f"{shlex.quote(sys.executable)} -m regard"
+    return "regard" if found and called.exists() and called.samefile(found) else shlex.quote(str(called))
 
 
 def with_article(noun: str) -> str:

@@ -1,13 +1,14 @@
 """Language models: running text in, a model that writes on out.
 
 A run: `prepare` (to a lesson), `feed` (rows), `validation` (its scores, by `scoring`), `card`. A folder:
-`writer` (writes on), `evaluate`. `check`: what is wrong with files of text.
+`writer` (writes on), `evaluate`. `check`: what is wrong with files of text. `demo`.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from regard.errors import UsageError
 from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ class Language(Task):
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Running":
         """Files and folders of plain text."""
         from regard.data.texts import Texts
-        from regard.errors import UsageError
         from regard.tasks.language.prepare import Running
 
         if more:
@@ -92,6 +92,16 @@ class Language(Task):
         from regard.tasks.language.check import check
 
         return check(files, examples=examples)
+
+    def demo(self, **options: Any) -> None:
+        """On the Python standard library of this machine."""
+        for name in ("to", "source"):
+            if name in options:
+                flag = "from" if name == "source" else name
+                raise UsageError(f"--{flag} means nothing to task={self.name}")
+        from regard.tasks.language.demo import Options, demo
+
+        demo(Options(**options))
 
 
 TASK = Language()

@@ -118,5 +118,11 @@ class Translation(Task):
 
         return check(corpus_of(files), examples=examples)
 
+    def demo(self, **options: Any) -> None:
+        """On a phrasebook."""
+        from regard.tasks.translation.demo import Options, demo
+
+        demo(Options(**options))
+
 
 TASK = Translation()

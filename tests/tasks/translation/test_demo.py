@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.cli import demo, main
+from regard.cli import main
+from regard.tasks.translation import demo
 
 
 @pytest.fixture
