@@ -139,7 +139,9 @@ def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
         for key, tensor in checkpoint.part(f"optimizer.{number}").items():
             index, _, name = key.partition(".")
             slots.setdefault(int(index), {})[name] = tensor
-        groups = [{"share": 1.0} | group for group in numbers["optimizers"][number]]  # 0.1.0 had none
+        groups = [
+            group | {"share": group.get("share", 1.0)} for group in numbers["optimizers"][number]
+        ]  # 0.1.0 had none
         optimizer.load_state_dict({"state": slots, "param_groups": groups})
     trainer.average.load(checkpoint.part("average"))
     trainer.best.load(checkpoint.part("best"), trainer.device)
