@@ -111,21 +111,24 @@ class Tallied(Generic[S]):
 
 @dataclass(frozen=True)
 class Window(Generic[S]):
-    """A state that has read `held` columns, and all that was read: ids (B, T), real where `real` is True."""
+    """A state, and what of its rows it has read: ids (B, T), real where `real` is True, padded in front."""
 
     inner: S
     ids: Tensor
     real: Tensor
-    held: int
 
     def select(self, rows: Tensor) -> "Window[S]":
         """The given rows, in that order."""
         ids, real = self.ids.index_select(0, rows), self.real.index_select(0, rows)
-        return Window(self.inner.select(rows), ids, real, self.held)
+        return Window(self.inner.select(rows), ids, real)
 
 
 class Sliding(Generic[S]):
-    """Writes on past the model's positions: when they are used up, the last `keep` ids are read anew."""
+    """Writes on past the model's positions: a row that has used them up goes on from its last `keep` ids.
+
+    Each row slides by what it has read itself, so that its neighbours change nothing; the others are read
+    anew with it, as they stand.
+    """
 
     max_length = None
 
@@ -140,21 +143,24 @@ class Sliding(Generic[S]):
             )
 
     def start(self, inputs: Tokens) -> Window[S]:
-        """Read the prompts, or the last of what does not fit."""
-        fits = inputs.ids.shape[1] < self.context
-        return self._read(inputs.ids, inputs.real, inputs.ids.shape[1] if fits else self.keep)
+        """Read the prompts, or the last of those that do not fit."""
+        return self._read(inputs.ids, inputs.real)
 
     def step(self, ids: Tensor, state: Window[S]) -> tuple[Tensor, Window[S]]:
         """Logits (B, V) of what comes next."""
-        if state.held == self.context:
-            state = self._read(state.ids, state.real, self.keep)
+        if bool((state.real.sum(1) >= self.context).any()):
+            state = self._read(state.ids, state.real)
         logits, inner = self.model.step(ids, state.inner)
         grown = torch.cat([state.ids, ids[:, None]], 1)
         real = torch.cat([state.real, torch.ones_like(ids[:, None], dtype=torch.bool)], 1)
-        return logits, Window(inner, grown, real, state.held + 1)
+        return logits, Window(inner, grown, real)
 
-    def _read(self, ids: Tensor, real: Tensor, columns: int) -> Window[S]:
-        """The last so many columns, read from nothing."""
+    def _read(self, ids: Tensor, real: Tensor) -> Window[S]:
+        """Every row from nothing: whole, or its last `keep` ids where it has used its places up."""
+        full = real.sum(1, keepdim=True) >= self.context  # (B, 1)
+        recent = torch.arange(ids.shape[1], device=ids.device) >= ids.shape[1] - self.keep  # (T,)
+        real = real & (recent | ~full)
+        columns = int(real.sum(1).max()) if real.numel() else 0
         ids, real = ids[:, ids.shape[1] - columns :], real[:, real.shape[1] - columns :]
         inputs: Any = Tokens(ids, None if bool(real.all()) else real)
-        return Window(self.model.start(inputs), ids, real, columns)
+        return Window(self.model.start(inputs), ids, real)

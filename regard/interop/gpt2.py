@@ -57,6 +57,7 @@ def read(folder: Path) -> Loaded:
         "model.dropout": tree.get("resid_pdrop", 0.1),
         "positions.kind": "learned",
         "positions.max_length": tree.get("n_positions", 1024),
+        "data.context": tree.get("n_positions", 1024),
     }
     config = settle(settings, folder / "config.json", f"{WHAT} folder")
     tokenizer = byte_level.read(folder, tree)

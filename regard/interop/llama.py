@@ -45,6 +45,7 @@ def read(folder: Path) -> Loaded:
         "model.norm_eps": tree.get("rms_norm_eps", 1e-6),
         "model.tied": "all" if tree.get("tie_word_embeddings", False) else "none",
         "positions.max_length": tree.get("max_position_embeddings", 2048),
+        "data.context": tree.get("max_position_embeddings", 2048),
     }
     config = settle(settings, folder / "config.json", f"{WHAT} folder")
     tokenizer = _tokenizer(folder, tree)
@@ -171,7 +172,11 @@ def read_file(path: Path) -> Loaded:
     if min(numbers) < 1 or max(numbers) > 2**24 or width % heads or heads % kv_heads:
         raise ModelError(f"{path} is no model of llama2.c: its first numbers say {shown(numbers)}")
     settings = _settings(width, hidden, layers, (heads, kv_heads), size)
-    settings |= {"model.tied": "all" if shared else "none", "positions.max_length": length}
+    settings |= {
+        "model.tied": "all" if shared else "none",
+        "positions.max_length": length,
+        "data.context": length,
+    }
     config = settle(settings, path, "model of llama2.c")
     parts = _parts(config, length, shared=shared)
     wanted = _HEADER.size + 4 * sum(rows * columns for _, rows, columns in parts)

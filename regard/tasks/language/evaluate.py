@@ -12,7 +12,7 @@ from regard.data.rows import IDS, cut_rows, open_tokens
 from regard.data.texts import Texts
 from regard.errors import UsageError
 from regard.measure.score import Score
-from regard.models.folder import load_folder
+from regard.models.folder import Loaded, load_folder
 from regard.tasks.language.scoring import batches, nats, scores, spelled
 from regard.tasks.task import Evaluation, Judge
 
@@ -25,8 +25,7 @@ def evaluation(folder: Path, files: Sequence[Path], *, device: Any = "cpu", **ot
     _ = texts.documents  # what is wrong with them is said before the model is loaded
     loaded = load_folder(folder, device=device)
     model, tokenizer = loaded.model.eval(), loaded.tokenizer
-    longest: int | None = model.max_length  # type: ignore[assignment]
-    width = min(loaded.config.data.context, longest or loaded.config.data.context)
+    width = _width(loaded)
     with tempfile.TemporaryDirectory(prefix="regard-") as place, torch.inference_mode():
         held = open_tokens(texts.documents, tokenizer, Path(place) / "tokens")
         ids = held[IDS].values
@@ -41,13 +40,18 @@ def evaluation(folder: Path, files: Sequence[Path], *, device: Any = "cpu", **ot
     return Evaluation(found, {"tokens": held.report["tokens"]}, lines)
 
 
+def _width(loaded: Loaded) -> int:
+    """Tokens of a row: what the model was trained to see at once, as far as its positions go."""
+    longest: int | None = loaded.model.max_length  # type: ignore[assignment]
+    return min(loaded.config.data.context, longest or loaded.config.data.context)
+
+
 def judge(folder: Path, files: Sequence[Path], *, limit: int = 200, batch_size: int = 0) -> Judge:
     """A language model and its scores on the first `limit` rows of a text, bits per byte first."""
     documents = Texts(tuple(files)).documents
     loaded = load_folder(folder)
     model, tokenizer = loaded.model.eval(), loaded.tokenizer
-    longest: int | None = model.max_length  # type: ignore[assignment]
-    width = min(loaded.config.data.context, longest or loaded.config.data.context)
+    width = _width(loaded)
     with tempfile.TemporaryDirectory(prefix="regard-") as place:
         held = open_tokens(documents, tokenizer, Path(place) / "tokens")[IDS].values
         ids = np.array(held[: limit * width])
