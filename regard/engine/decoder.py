@@ -21,7 +21,7 @@ from torch import Tensor
 
 from regard.data.inputs import Tokens
 from regard.engine.engine import at_most, precision_named, refusal
-from regard.engine.library import Packed, Past
+from regard.engine.library import Line, Packed
 from regard.engine.places import Places
 from regard.engine.weights import ALONE, lay_out
 from regard.errors import UsageError
@@ -35,9 +35,9 @@ PASS = 512  # tokens that go through the layers together: enough for the product
 
 @dataclass(frozen=True)
 class PackedState:
-    """Where a batch of decodings stands: for each row, what it has read and how many places of that."""
+    """Where a batch of decodings stands: for each row, what it has read."""
 
-    rows: tuple[tuple[Past | None, int], ...]
+    rows: tuple[Line, ...]
 
     def select(self, rows: Tensor) -> "PackedState":
         """The given rows, in that order; rows may be repeated or dropped."""
@@ -64,7 +64,7 @@ class PackedDecoder:
     def start(self, inputs: Tokens) -> PackedState:
         """Read the prompts but for their last tokens; there may be nothing to read."""
         prompts = inputs.contents()
-        rows: list[tuple[Past | None, int]] = [(None, 0)] * len(prompts)
+        rows = [Line()] * len(prompts)
         for some in _passes(prompts):
             ids = [prompts[row][begin:end] for row, begin, end in some]
             found = self._read([rows[row] for row, _, _ in some], ids, None)
@@ -78,11 +78,9 @@ class PackedDecoder:
         after = self._read(state.rows, [[number] for number in ids.tolist()], logits)
         return logits[:, : self._packed.vocab_size], PackedState(tuple(after))
 
-    def _read(
-        self, rows: Sequence[tuple[Past | None, int]], ids: Sequence[Sequence[int]], logits: Tensor | None
-    ) -> list[tuple[Past | None, int]]:
+    def _read(self, rows: Sequence[Line], ids: Sequence[Sequence[int]], logits: Tensor | None) -> list[Line]:
         """Each row with its new ids."""
-        longest = max(length + len(new) for (_, length), new in zip(rows, ids, strict=True))
+        longest = max(row.length + len(new) for row, new in zip(rows, ids, strict=True))
         return self._packed.read(
             rows,
             array("i", chain.from_iterable(ids)),

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -37,8 +37,8 @@ class _Shape(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation")),
         *((name, c_int32) for name in ("gated", "post_norm", "precision")),
-        ("planes", c_int32),
-        *((name, c_float) for name in ("eps", "source_scale", "target_scale")),
+        *((name, c_int32) for name in ("planes", "pairs")),
+        *((name, c_float) for name in ("eps", "source_scale", "target_scale", "pair_scale")),
         ("encoder", _Side),
         ("decoder", _Side),
     ]
@@ -70,7 +70,8 @@ class _Request(Structure):
 class _Read(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("rows", "threads")),
-        *((name, c_void_p) for name in ("ids", "starts", "lengths", "before", "after", "places", "logits")),
+        *((name, c_void_p) for name in ("ids", "starts", "lengths", "last", "before", "after")),
+        *((name, c_void_p) for name in ("places", "logits")),
     ]
 
 
@@ -142,6 +143,14 @@ class Past:
         self._library.regard_forget(self.address)
 
 
+class Line(NamedTuple):
+    """What one row of a decoder that stands alone has read: where it lies, how much it is, its last id."""
+
+    past: Past | None = None
+    length: int = 0
+    last: int = 0
+
+
 class Packed:
     """A model inside the library; freed with this object."""
 
@@ -149,8 +158,8 @@ class Packed:
         self._library = _library()
         self.path = path()
         self._handle: int | None = None
-        # The embeddings are read where they are, the rest is packed.
-        self._alive = weights.tensors[-2:]
+        # The embeddings and the table of neighbours are read where they are, the rest is packed.
+        self._alive = weights.tensors[-3:]
         self._limits = weights.source_vocab, weights.target_vocab
         self.d_model, self.planes, self.vocab_size = weights.d_model, weights.planes, weights.target_vocab
         self.output_width = -(-self.vocab_size // PANEL) * PANEL
@@ -209,33 +218,36 @@ class Packed:
 
     def read(
         self,
-        rows: Sequence[tuple[Past | None, int]],
+        rows: Sequence[Line],
         ids: "array[int]",
         starts: "array[int]",
         *,
         places: torch.Tensor | None,
         logits: torch.Tensor | None,
         threads: int,
-    ) -> list[tuple[Past | None, int]]:
+    ) -> list[Line]:
         """Rows of a decoder that stands alone, each with the ids that it reads now, as they are afterwards.
 
         Those of row r are ids[starts[r] : starts[r + 1]]. `logits` (R, `output_width`) are filled where each
         row reads one; without them it may read many, or none.
         """
         self._check(ids, self._limits[0])
-        lengths = array("i", [length for _, length in rows])
-        before = array("Q", [0 if past is None else past.address for past, _ in rows])
+        lengths, last = array("i", [row.length for row in rows]), array("i", [row.last for row in rows])
+        before = array("Q", [0 if row.past is None else row.past.address for row in rows])
         after = array("Q", bytes(8 * len(rows)))
-        arrays = (ids, starts, lengths, before, after)
+        arrays = (ids, starts, lengths, last, before, after)
         given = (None if tensor is None else tensor.data_ptr() for tensor in (places, logits))
         request = _Read(len(rows), threads, *(each.buffer_info()[0] for each in arrays), *given)
         if self._library.regard_read(self._handle, request) != DONE:
             raise RegardError("the native engine ran out of memory; read shorter texts or fewer at a time")
+        found = zip(rows, before, after, starts, starts[1:], strict=False)
         return [
-            (past if now == then else Past(now), length + end - begin)
-            for (past, length), then, now, begin, end in zip(
-                rows, before, after, starts, starts[1:], strict=False
+            Line(
+                row.past if now == then else Past(now),
+                row.length + end - begin,
+                ids[end - 1] if end > begin else row.last,
             )
+            for row, then, now, begin, end in found
         ]
 
     @staticmethod
@@ -318,4 +330,4 @@ def _side(side: SideShape) -> _Side:
     return _Side(**vars(side))
 
 
-__all__ = ["PRECISIONS", "Call", "Output", "Packed", "Past", "bound", "held"]
+__all__ = ["PRECISIONS", "Call", "Line", "Output", "Packed", "Past", "bound", "held"]

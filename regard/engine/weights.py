@@ -49,9 +49,11 @@ class Weights:
     gated: bool
     post_norm: bool
     planes: int  # of a head, turned by rotary positions; 0: position vectors are added to the embeddings
+    pairs: int  # rows of the table of neighbours; 0: there is none
     eps: float
     source_scale: float
     target_scale: float
+    pair_scale: float
     encoder: SideShape
     decoder: SideShape
     tensors: list[Pair]
@@ -66,8 +68,8 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     """Why the engine cannot run this model as that kind, in a few words; None where it can."""
     if word_of(model) != wanted:
         return f"it does not know the model kind {type(model).__name__}"
-    if getattr(model, "bigrams", None) is not None:
-        return "it does not know tables of bigrams"
+    if (pairs := getattr(model, "bigrams", None)) is not None and word_of(pairs) != "pairs":
+        return f"it does not know the table of neighbours {type(pairs).__name__}"
     if next(model.parameters()).device.type != "cpu":
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
     if word_of(model.embedding.positions) not in ("nothing", "added"):
@@ -103,6 +105,7 @@ def lay_out(model: Any) -> Weights:
     """The weights of a model that is not `unsupported`; tensors that need no padding are the model's own."""
     first, last = _layers(model)[0], model.decoder[0]
     written = model.target_embedding if word_of(model) == BOTH else model.embedding
+    pairs = getattr(model, "bigrams", None)
     return Weights(
         d_model=model.embedding.weight.shape[1],
         source_vocab=model.embedding.weight.shape[0],
@@ -111,9 +114,11 @@ def lay_out(model: Any) -> Weights:
         gated=first.feed_forward.gated,
         post_norm=not first.around_attention.first,
         planes=_planes(first.attention),
+        pairs=0 if pairs is None else len(pairs.weight),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
         target_scale=written.scale,
+        pair_scale=0.0 if pairs is None else pairs.scale,
         encoder=_side(first, len(model.encoder), first.attention) if word_of(model) == BOTH else SideShape(),
         decoder=_side(last, len(model.decoder), last.attention),
         tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
@@ -159,6 +164,7 @@ def _tensors(model: Any) -> Iterator[Pair]:
     yield model.output_weight, getattr(model, "output_bias", None)
     yield model.embedding.weight, None
     yield (model.target_embedding if word_of(model) == BOTH else model.embedding).weight, None
+    yield getattr(getattr(model, "bigrams", None), "weight", None), None
 
 
 def _stack_of(layers: Any) -> Iterator[Pair]:

@@ -51,6 +51,7 @@ class Embedding(nn.Module):
 class Bigrams(nn.Module):
     """A vector for each pair of neighbours, from a table that pairs share by a hash; zero at first."""
 
+    native = "pairs"
     matrices: ClassVar = {"weight": 0}  # a vector a pair
 
     def __init__(self, rows: int, d_model: int) -> None:

@@ -17,6 +17,7 @@ from regard.engine.decoder import PackedDecoder, PackedState, undivided
 from regard.engine.engine import Engine, refusal
 from regard.engine.weights import ALONE
 from regard.errors import DataError, ModelError, UsageError
+from regard.layers.embedding import Bigrams
 from regard.models import build
 from regard.models.decoder import Decoder
 
@@ -35,9 +36,16 @@ LLAMA = {
     "model.kv_heads": 2,
     "model.tied": "none",
 }
+PAIRS = {
+    "positions.kind": "rotary",
+    "model.bigrams": 37,
+    "model.scale_embedding": True,
+}  # as training makes it
 SHAPES = {
     "gpt2": GPT2,
     "llama": LLAMA,
+    "pairs": PAIRS,
+    "pairs and places": {**GPT2, "model.bigrams": 4099},
     "post": {"model.norm": "post", "model.activation": "geglu", "model.scale_embedding": True},
     "prime": {"model.d_model": 33, "model.n_heads": 3, "model.d_ff": 29, "positions.kind": "none"},
 }
@@ -85,7 +93,7 @@ def test_fp32_gives_the_logits_of_the_readable_decoder(
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "int8"])
-@pytest.mark.parametrize("shape", ["gpt2", "llama"])
+@pytest.mark.parametrize("shape", ["gpt2", "llama", "pairs"])
 def test_prefilled_stepped_batched_and_by_any_threads_the_bits_are_the_same(
     shape: str, precision: str
 ) -> None:
@@ -117,9 +125,10 @@ OPERATIONS = st.lists(
 @given(
     prompts=st.lists(st.lists(st.integers(0, VOCAB - 1), max_size=6), min_size=1, max_size=4), done=OPERATIONS
 )
-def test_a_state_is_a_value(prompts: list[list[int]], done: list[tuple[str, int, Any]]) -> None:
+@pytest.mark.parametrize("shape", ["llama", "pairs"])
+def test_a_state_is_a_value(shape: str, prompts: list[list[int]], done: list[tuple[str, int, Any]]) -> None:
     """From any state that was ever reached, rows go on as if they had been read alone."""
-    model, packed = lawful()
+    model, packed = lawful(shape)
     states: list[tuple[PackedState, list[list[int]]]] = [(packed.start(pad_prompts(prompts)), prompts)]
     for kind, which, what in done:
         state, rows = states[which % len(states)]
@@ -135,15 +144,16 @@ def test_a_state_is_a_value(prompts: list[list[int]], done: list[tuple[str, int,
 
 
 @functools.cache
-def lawful() -> tuple[Decoder, PackedDecoder]:
+def lawful(shape: str) -> tuple[Decoder, PackedDecoder]:
     """One model for all examples."""
-    model = decoder(LLAMA)
+    model = decoder(SHAPES[shape])
     return model, PackedDecoder(model, precision="fp32", threads=2)
 
 
-def test_a_past_grows_and_a_long_prompt_goes_in_passes() -> None:
+@pytest.mark.parametrize("pairs", [0, 37])
+def test_a_past_grows_and_a_long_prompt_goes_in_passes(pairs: int) -> None:
     """Past the room that a row begins with, and past the tokens that are read together."""
-    model = decoder({**GPT2, "positions.max_length": 1300})
+    model = decoder({**GPT2, "positions.max_length": 1300, "model.bigrams": pairs})
     packed = PackedDecoder(model, precision="fp32", threads=2)
     ids = torch.randint(0, VOCAB, (1201,), generator=torch.Generator().manual_seed(1)).tolist()
     stepped = packed.start(pad_prompts([ids[:3]]))
@@ -208,6 +218,10 @@ def test_what_it_does_not_know_and_what_does_not_fit_is_told() -> None:
         Engine(model)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="the score Own"):
         PackedDecoder(with_own_score(decoder(GPT2)))
+    model = decoder(PAIRS)
+    model.bigrams = type("Own", (Bigrams,), {})(37, 32)  # another hash, for all that the engine knows
+    with pytest.raises(UsageError, match="the table of neighbours Own"):
+        PackedDecoder(model)
 
 
 def with_own_score(model: Decoder) -> Decoder:

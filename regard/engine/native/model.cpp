@@ -109,6 +109,15 @@ void Worker::embed(int row, const float* table, float scale, int32_t id, int pos
     k_.embed(table + (size_t)id * d, place, scale, d, desk_.x[side_].get() + (size_t)row * model_.x_stride());
 }
 
+// Neighbours share the rows of their table by a hash, which is that of `Bigrams` in regard/layers/embedding.py.
+void Worker::add_pair(int row, int32_t before, int32_t id) {
+    const int d = model_.shape.d_model;
+    const uint32_t mixed = (uint32_t)before * 2654435761u + (uint32_t)id * 2246822519u;
+    const float* pair = model_.pairs + (size_t)((mixed >> 9) % (uint32_t)model_.shape.pairs) * d;
+    float* x = desk_.x[side_].get() + (size_t)row * model_.x_stride();
+    k_.embed(pair, x, model_.shape.pair_scale, d, x);
+}
+
 // Rotary positions: the two halves of a query or key are the coordinates of points, turned by their place's angles.
 void Worker::turn_head(float* head, int position) const {
     int planes = model_.shape.planes;
@@ -262,8 +271,11 @@ void Worker::decode(const std::vector<Row>& rows, bool ahead) {
     auto count = [&] { return (int)rows.size(); };
     side_ = 0;
     share([&](int part) {
-        for (int r = from(count(), part); r < to(count(), part); r++)
-            embed(r, model_.target_embedding, model_.shape.target_scale, rows[(size_t)r].id, rows[(size_t)r].position);
+        for (int r = from(count(), part); r < to(count(), part); r++) {
+            const Row& row = rows[(size_t)r];
+            embed(r, model_.target_embedding, model_.shape.target_scale, row.id, row.position);
+            if (model_.pairs != nullptr) add_pair(r, row.before, row.id);
+        }
     });
     for (int i = 0; i < (int)model_.decoder.size(); i++) {
         const DecoderLayer& layer = model_.decoder[(size_t)i];

@@ -19,7 +19,8 @@ struct Side {
 struct Shape {
     int32_t d_model, source_vocab, target_vocab, activation, gated, post_norm, precision;
     int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
-    float eps, source_scale, target_scale;
+    int32_t pairs;   // rows of the table of neighbours that is added to the decoder's embeddings; 0: none
+    float eps, source_scale, target_scale, pair_scale;
     Side encoder, decoder;
 };
 
@@ -83,7 +84,7 @@ struct Model {
     Matrix memory;  // there is an encoder: keys and values of all decoder layers from the encoder's output: [layer][k | v]
     Matrix output;
     Shortlist shortlist;
-    const float *source_embedding, *target_embedding;  // kept alive by the caller
+    const float *source_embedding, *target_embedding, *pairs;  // kept alive by the caller; the last may be null
 
     Model(const Shape& shape, const Tensor* tensors, int count, const Kernels& path);
     void narrow(const Lists& lists);
@@ -117,6 +118,7 @@ struct Row {
     const float* memory;
     int32_t length;  // of the source
     bool early;      // the end may not come yet
+    int32_t before = 0;  // the token before this one, for the table of neighbours
 };
 
 constexpr int CHUNK = 32;  // most panels of the output layer that are summed together
@@ -181,6 +183,7 @@ private:
     template <class Count>
     void gated(const FeedForward& layer, const Count& count);
     void embed(int row, const float* table, float scale, int32_t id, int position);
+    void add_pair(int row, int32_t before, int32_t id);
     void turn_head(float* head, int position) const;
     void encoder_attention(const std::vector<Source>& sources, int stride, int part);
     void remember(const std::vector<Source>& sources, const Rows& rows, int part);

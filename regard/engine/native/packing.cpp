@@ -63,6 +63,7 @@ Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels
     reader.read(output);
     source_embedding = reader.take().weight;
     target_embedding = reader.take().weight;
+    pairs = reader.take().weight;
 }
 
 void Model::narrow(const Lists& lists) {

@@ -54,9 +54,10 @@ void Reading::plan(Worker& worker) {
     for (int row = 0; row < request_->rows; row++) {
         const Past* past = request_->after[row];
         int place = request_->lengths[row];
-        for (int i = request_->starts[row]; i < request_->starts[row + 1]; i++, place++)
+        int32_t before = request_->last[row];
+        for (int i = request_->starts[row]; i < request_->starts[row + 1]; before = request_->ids[i], i++, place++)
             tokens_.push_back({request_->ids[i], place, nullptr, past->layers.data(), (size_t)past->room * (size_t)width,
-                               nullptr, 0, false});
+                               nullptr, 0, false, before});
         longest = std::max(longest, place);
     }
     for (int i = (int)offsets_.size(); i < longest; i++) offsets_.push_back(i * width);

@@ -33,6 +33,7 @@ struct Read {
     int32_t rows, threads;
     const int32_t *ids, *starts;  // tokens of all rows one after the other; starts (rows + 1)
     const int32_t* lengths;       // (rows): places that were read before
+    const int32_t* last;          // (rows): the token that was read before; 0 where there is none
     Past* const* before;          // (rows): where they lie; null where there are none
     Past** after;                 // (rows), out: where all lie now; a new one is the caller's
     const float* places;          // as in `Request`

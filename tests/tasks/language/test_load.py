@@ -1,5 +1,6 @@
 """A language model with the engine: the text of the readable decoder, and a word where it is not taken."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from regard.decoding.sampling import Sampling
 from regard.engine import path
 from regard.engine.decoder import PackedDecoder
 from regard.errors import UsageError
+from regard.interop import known
 from regard.models import build, folder
 from regard.tasks.language.load import equip
 from regard.tasks.language.writer import Wish, Writer
@@ -41,6 +43,19 @@ def test_in_fp32_the_engine_writes_what_the_readable_decoder_writes(writer: Writ
 
 
 @native
+def test_it_tells_the_stories_of_real_weights_word_for_word(real: Callable[[str], Path]) -> None:
+    loaded = known.read(real("stories15M") / "stories15M.bin")
+    readable, fast = (Writer(loaded.model.eval(), loaded.tokenizer) for _ in range(2))
+    equip(fast, precision="fp32", engine="native")
+    prompts = ["Once upon a time", "Tom and his dog went to the park. They"]
+    wanted = list(readable.generate(prompts, Wish(tokens=100), batch=2))
+    found = list(fast.generate(prompts, Wish(tokens=100), batch=2))
+    assert [each.ids for each in found] == [each.ids for each in wanted]
+    assert wanted[0].text.startswith(", there was a little girl named Lily")
+    assert len(wanted[0].ids) == 100
+
+
+@native
 def test_what_only_the_readable_decoder_can_do_goes_there(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,16 +76,16 @@ def test_a_folder_is_loaded_with_the_engine_where_it_knows_the_model(writer: Wri
     shape = {"model.vocab_size": writer.tokenizer.vocab_size, "model.d_model": 24, "model.n_heads": 3}
     config = merge(Config(), shape | {"task": "language", "model.kind": "decoder", "model.decoder_layers": 1})
     for kind in ("rotary", "alibi"):
-        own = merge(config, {"positions.kind": kind})
+        own = merge(config, {"positions.kind": kind, "model.bigrams": 31})
         model = build(own)
         folder.save(tmp_path / kind, config=own, model=model, card="", tokenizer=writer.tokenizer)
-    known, other = load(tmp_path / "rotary", precision="int8"), load(tmp_path / "alibi")
-    assert isinstance(known.engine, PackedDecoder)
-    assert known.note is None
-    assert known.engine.precision == "int8"
+    rotary, alibi = load(tmp_path / "rotary", precision="int8"), load(tmp_path / "alibi")
+    assert isinstance(rotary.engine, PackedDecoder)
+    assert rotary.note is None
+    assert rotary.engine.precision == "int8"
     assert load(tmp_path / "rotary").engine.precision == "fp32"
-    assert other.engine is None
-    assert "the readable decoder writes, in fp32: no native engine, it does not know Alibi" in other.note
+    assert alibi.engine is None
+    assert "the readable decoder writes, in fp32: no native engine, it does not know Alibi" in alibi.note
     readable = load(tmp_path / "rotary", engine="readable")
     assert (readable.engine, readable.note) == (None, None)
     for wish in ({"engine": "native"}, {"precision": "int8"}):
