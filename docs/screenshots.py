@@ -93,14 +93,14 @@ def shoot(browser: Any, address: str, text: str, images: Path) -> None:
 
 def shoot_writing(browser: Any, address: str, text: str, images: Path) -> None:
     """The page of a language model, with one token pointed at."""
-    page = browser.new_page(viewport=SIZE, device_scale_factor=1)
+    page = browser.new_page(viewport=SIZE | {"height": 1000}, device_scale_factor=1.5)
     page.set_default_timeout(120_000)
     page.goto(f"{address}/#{urlencode({'q': text})}")
     page.get_by_label("Temperature").fill("0.6")
     page.get_by_label("Seed").fill("7")
     page.get_by_role("button", name="Write on").click()
-    page.locator(".inside .links .queries button").first.wait_for()
-    page.locator(".said").nth(9).click()
+    page.locator(".links .queries button").nth(40).wait_for()
+    page.locator(".said").nth(5).click()
     page.mouse.move(2, 2)
     page.wait_for_timeout(FADED)
     page.screenshot(path=images / "write.png")

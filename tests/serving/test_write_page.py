@@ -44,14 +44,16 @@ class Writing(Shown):
 
 @pytest.fixture
 def write_page(browser: Any, writing: Any) -> Iterator[Callable[..., Writing]]:
-    """`write_page(text)`: the page with this text; greedy, seven tokens."""
+    """`write_page(text)`: the page with this text; greedy, seven tokens; `before(page)` prepares it."""
     contexts = []
 
-    def go(text: str = TEXT, *, server: Any = writing, **options: Any) -> Writing:
+    def go(text: str = TEXT, *, before: Any = None, server: Any = writing, **options: Any) -> Writing:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         context.set_default_timeout(20_000)
         contexts.append(context)
         shown = Writing(context.new_page(), server)
+        if before:
+            before(shown.page)
         shown.page.goto(f"{server.url}/#{urlencode({'task': 'language', 'q': text})}")
         shown.page.locator(".paper").wait_for()
         shown.dial(Temperature=0, Tokens=7)
@@ -114,6 +116,24 @@ def test_what_the_server_refuses_is_said(write_page):
     shown.page.get_by_role("button", name="Write on").click()
     shown.page.locator(".paper + .notice").wait_for()
     assert "the model has 211 places" in shown.page.locator(".paper + .notice").text_content()
+
+
+def test_a_server_that_is_not_ready_is_asked_again(write_page, writing):
+    refused = []
+
+    def answer(route: Any) -> None:
+        if len(refused) > 1:
+            route.continue_()
+            return
+        refused.append(route)
+        route.fulfill(status=503, headers={"Retry-After": "1"}, body="{}")
+
+    shown = write_page(before=lambda page: page.route("**/v1/completions", answer))
+    shown.page.get_by_role("button", name="Write on").click()
+    shown.page.locator(".paper + .notice").wait_for()
+    assert "not ready" in shown.page.locator(".paper + .notice").text_content()
+    assert shown.done() == said(writing, prompt=TEXT)["text"]
+    shown.page.locator(".paper + .notice").wait_for(state="hidden")
 
 
 def test_one_chooses_between_tasks(write_page, both):

@@ -105,16 +105,20 @@ function eventOf(block) {
   return [field("event") ?? "data", field("data")];
 }
 
-/* `work(signal)` for the newest wish only: older ones are given up; where waiting helps it is tried again. */
+/* `work(signal)` for the newest wish only: older ones are given up; where waiting helps it is tried again,
+   until `stop`. */
 export function newest(work, { delay = 0, trouble }) {
   let timer = 0,
     under = null,
     failed = 0;
   function wish(wait = delay) {
-    clearTimeout(timer);
-    under?.abort();
+    wish.stop();
     timer = setTimeout(run, wait);
   }
+  wish.stop = () => {
+    clearTimeout(timer);
+    under?.abort();
+  };
   async function run() {
     const mine = (under = new AbortController());
     try {

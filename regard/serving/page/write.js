@@ -21,7 +21,7 @@ class Page {
   constructor(root, models) {
     const wanted = new URLSearchParams(location.hash.slice(1));
     const model = models.find((each) => each.id === wanted.get("model")) ?? models[0];
-    Object.assign(this, { root, models, model, tokens: [], start: null, going: null });
+    Object.assign(this, { root, models, model, tokens: [], start: null, going: false });
     this.alarm = notice();
     this.name = element("bdi", { class: "model" }, model.id);
     this.field = sourceField(
@@ -32,7 +32,15 @@ class Page {
     this.sheet = writtenSheet({ take: (at, token) => this.take(at, token), chosen: (at) => this.follow(at) });
     this.dials = dialsOf();
     this.about = newest((signal) => this.describe(signal), {
-      trouble: (error) => this.alarm.show(error, () => this.about(0)),
+      trouble: (error) => {
+        if (error) this.alarm.show(error, () => this.about(0));
+      },
+    });
+    this.writing = newest((signal) => this.compose(signal), {
+      trouble: (error) => {
+        this.alarm.show(error, () => this.go());
+        if (!error?.wait) this.rest();
+      },
     });
     this.layOut();
     this.inside = new Inside(
@@ -114,7 +122,7 @@ class Page {
   paint() {
     const q = this.field.area.value;
     this.write.textContent = this.going ? "Stop" : "Write on";
-    this.again.hidden = this.going !== null || !this.tokens.length;
+    this.again.hidden = this.going || !this.tokens.length;
     this.clear.hidden = !q;
     const kept = { task: "language", model: this.model.id, ...(q.length < SHORT ? { q } : {}) };
     history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
@@ -122,8 +130,15 @@ class Page {
   }
 
   stop() {
-    this.going?.abort();
-    this.going = null;
+    this.writing.stop();
+    if (!this.going) return;
+    this.alarm.show(null);
+    this.rest();
+  }
+
+  rest() {
+    this.going = false;
+    this.paint();
   }
 
   /* From the given text once more: with other dials, or without some heads. */
@@ -149,19 +164,14 @@ class Page {
     if (!this.sheet.text().includes("\ufffd")) this.inside.point(this.tokens.length - at);
   }
 
-  async go() {
-    const mine = (this.going = new AbortController());
+  go() {
+    this.going = true;
     this.paint();
-    try {
-      for await (const [tree] of completion(this.asked(), mine.signal)) this.grow(tree);
-      this.alarm.show(null);
-    } catch (error) {
-      if (mine.signal.aborted) return;
-      this.alarm.show(error, () => this.go());
-    }
-    if (this.going !== mine) return;
-    this.going = null;
-    this.paint();
+    this.writing(0);
+  }
+
+  async compose(signal) {
+    for await (const [choice] of completion(this.asked(), signal)) this.grow(choice);
   }
 
   /* What is asked: from the text, or from the ids of it and of all that is written. */
