@@ -40,6 +40,10 @@ def _write(name: str, prompt: Any, **fields: Any) -> Attack:
     return Attack(name, "/v1/completions", {"prompt": prompt} | fields)
 
 
+def _embed(name: str, given: Any, **fields: Any) -> Attack:
+    return Attack(name, "/v1/embeddings", {"model": "embed", "input": given} | fields)
+
+
 FORM = "application/x-www-form-urlencoded"
 LETTERS = "a b c d e f g h i j "
 TERMS = {f"({'(' * n}": "x" for n in range(190)}
@@ -144,4 +148,18 @@ ATTACKS = [
     _write("a stream of many", ["a b"] * 8, n=8, stream=True, max_tokens=100),
     _write("a stream of options", "a", stream=True, stream_options={str(n): [] for n in range(19_000)}),
     _write("a seed too large", "a", seed=2**63),
+    Attack("a model that is a list", "/attention", {"q": "a", "model": ["en-de"]}),
+    _embed("a thousand texts to embed", ["the cat sat on a mat"] * 1000),
+    _embed("a thousand texts in base64", ["the cat sat on a mat"] * 1000, encoding_format="base64"),
+    _embed("a word without an end", "x" * 100_000),
+    _embed("many words in one text", "cat " * 25_000),
+    _embed("signs alone", "." * 100_000),
+    _embed("accents to embed", MARKS),
+    _embed("many tokens", [5] * 19_000),
+    _embed("tokens of many texts", [[5] * 18] * 1000),
+    _embed("empty texts", [""] * 1000),
+    _embed("lists in lists", [[[5]]] * 5000),
+    _embed("texts and tokens in turn", ["a", [5]] * 4000),
+    _embed("surrogates to embed", ["\ud800"] * 1000),
+    _embed("another width", "a", dimensions=10**30),
 ]  # fmt: skip

@@ -69,8 +69,8 @@ class Shared:
 
     def _asked(self, fields: dict[str, Any]) -> Family:
         """The family of the model that is named, or of the field that is given; else the first."""
-        served = self.service.served
-        named = [each for each in served if each.look_field and fields.get("model") in each.places]
+        served, name = self.service.served, fields.get("model")
+        named = [each for each in served if each.look_field and isinstance(name, str) and name in each.places]
         told = [each for each in served if each.look_field and each.look_field in fields]
         return (named or told or served)[0]
 
@@ -194,7 +194,7 @@ def _routes(service: Service) -> list[Route]:
     found = list(Shared(service).routes())
     for family in service.families.values():
         for route in family.routes():
-            found.append(route if family.places else Route(route.path, family.absent, route.takes))
+            found.append(route if family.answering else Route(route.path, family.absent, route.takes))
     return found
 
 

@@ -21,7 +21,7 @@ from regard.serving.limits import Limits
 NICE = 5  # of the engine's threads: to answer comes first, a refusal must not wait for a translation
 GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
 logger = logging.getLogger("regard.serving")
-Work = Callable[[Any, Sequence[str], bool], list[Any]]  # what is wished, texts, alone? -> a result each
+Work = Callable[[Any, Sequence[Any], bool], list[Any]]  # what is wished, texts, alone? -> a result each
 
 
 class Counts(Protocol):
@@ -34,7 +34,7 @@ class Counts(Protocol):
 class Job:
     """The sentences of one request; results come in any order."""
 
-    def __init__(self, key: Hashable, texts: Sequence[str], sizes: Sequence[int]) -> None:
+    def __init__(self, key: Hashable, texts: Sequence[Any], sizes: Sequence[int]) -> None:
         self.key, self.texts, self.sizes = key, texts, sizes
         self.waiting = deque(range(len(texts)))
         self.results: list[Any] = [None] * len(texts)
@@ -102,7 +102,7 @@ class Batcher:
         for thread in self.threads:
             thread.start()
 
-    def submit(self, key: Hashable, texts: Sequence[str], sizes: Sequence[int]) -> Job:
+    def submit(self, key: Hashable, texts: Sequence[Any], sizes: Sequence[int]) -> Job:
         """Put the sentences of a request in the queue; `sizes` are their tokens."""
         job = Job(key, texts, sizes)
         if not texts:

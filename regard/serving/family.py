@@ -112,7 +112,12 @@ class Family:
         """What it answers; there are these routes even where no such model is served."""
         return ()
 
-    def run(self, wish: Any, texts: Sequence[str], threads: int) -> list[Any]:
+    @property
+    def answering(self) -> bool:
+        """Whether there is a model for its routes."""
+        return bool(self.places)
+
+    def run(self, wish: Any, texts: Sequence[Any], threads: int) -> list[Any]:
         """A batch, in a thread of the batchers: what is wished of each text."""
         raise NotImplementedError
 

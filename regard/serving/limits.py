@@ -30,6 +30,10 @@ CONTEXT = 4096  # tokens of a text with its prompt, where the model itself has n
 STOPS, STOP_CHARACTERS = 16, 200  # strings that end a completion
 LOGPROBS = 5  # runners-up of a token
 BIASES = 300  # tokens that a completion favours
+GUESSES = 100  # for a gap
+GAPS = 64  # of a text
+WORDS = 10_000  # with a label each, in one request
+NUMBER, PACKED = 44, 12  # bytes of a vector's number, twice: as it is said, and with all others
 WRITTEN, TOLD, RUNNER = 24, 300, 150  # bytes of a written token; with its probability; each runner-up
 # What is done where: the event loop must be free again within milliseconds.
 PARSED = 4096  # bytes; a longer body is taken apart in another thread

@@ -51,14 +51,14 @@ class Service:
         self.metrics.waiting.set_function(self._waiting)
         self._digests = [hashlib.sha256(key.encode()).digest() for key in self.keys]
 
-    def _work(self, key: Any, texts: Sequence[str], alone: bool) -> list[Any]:
+    def _work(self, key: Any, texts: Sequence[Any], alone: bool) -> list[Any]:
         """A batch of what one family wishes: `key` is the family and its wish."""
         family, wish = key
         alone = alone and self.slow.idle
         done: list[Any] = family.run(wish, texts, self.threads if alone else self._share())
         return done
 
-    def _slow_work(self, key: Any, texts: Sequence[str], alone: bool) -> list[Any]:
+    def _slow_work(self, key: Any, texts: Sequence[Any], alone: bool) -> list[Any]:
         family, wish = key
         done: list[Any] = family.run(wish, texts, self._share())
         return done

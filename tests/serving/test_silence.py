@@ -13,6 +13,7 @@ import time
 
 import pytest
 from attacks import ATTACKS
+from encoders import write_encoder
 from writers import write_writer
 
 from regard.serving import server as serving
@@ -48,9 +49,11 @@ class Ended(Exception):  # noqa: N818
 
 @pytest.fixture(scope="module")
 def watched(model, tmp_path_factory):
-    """The port of a server of a translator and a writer, its watchdog, and its service."""
+    """The port of a server of a translator, a writer and encoders, its watchdog, and its service."""
     writer = write_writer(tmp_path_factory.mktemp("writer") / "writer", positions__kind="rotary")
-    service, watchdog = Service([Place(model, "en-de"), Place(writer)]), Watchdog()
+    base = tmp_path_factory.mktemp("encoders")
+    encoder = write_encoder(base / "embed", "embed", {"positions.max_length": 521})
+    service, watchdog = Service([Place(model, "en-de"), Place(writer), Place(encoder)]), Watchdog()
     listening = serving.bind("127.0.0.1", 0)
 
     def run() -> None:

@@ -15,6 +15,7 @@ class Embed(Encoding):
     name = "embed"
     noun = "encoder of sentences"
     verb = "embed"
+    serves = "regard.serving.encoders:Vectors"
 
     def load(self, folder: Path, **options: Any) -> "Embedder":
         """The encoder in a folder, ready to give vectors."""

@@ -50,6 +50,10 @@ class Embedder:
         """The vectors (D,) of texts that may have no end."""
         return self.reader.stream(texts, self._vectors)
 
+    def of_rows(self, rows: Sequence[Sequence[int]]) -> list[Vectors]:
+        """The vectors (D,) of texts that are ids already, begin and end with them."""
+        return self.reader.over(rows, self._vectors)
+
     def row(self, text: str) -> list[int]:
         """The ids of a text as they are read."""
         return self.reader.rows([text])[0]

@@ -138,6 +138,7 @@ class Classify(Labelling):
     name = "classify"
     noun = "classifier"
     verb = "classify"
+    serves = "regard.serving.encoders:Encoders"
 
 
 class Tag(Labelling):
@@ -146,6 +147,7 @@ class Tag(Labelling):
     name = "tag"
     noun = "tagger"
     verb = "tag"
+    serves = "regard.serving.encoders:Encoders"
     words = True
     ending = ".conllu"
 

@@ -39,6 +39,7 @@ class Masked(Encoding):
     name = "masked"
     noun = "model that fills gaps"
     verb = "fill"
+    serves = "regard.serving.encoders:Encoders"
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "masked": MaskedConfig}
     bases: ClassVar[Sequence[str]] = ("embed", "classify", "tag")
 

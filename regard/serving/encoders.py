@@ -1,0 +1,244 @@
+"""Encoders on a server: vectors as OpenAI has them.
+
+`/v1/embeddings` answers with any encoder that is served, whatever its task. Texts are cut into tokens at the
+desk, read in the batchers' threads, and what is said of each is JSON when it leaves them. Before this file:
+`family.py`, `door.py`; after it: `app.py`.
+"""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AliasChoices, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from regard.config.file import read_config
+from regard.serving import limits as bounds
+from regard.serving import schema
+from regard.serving.answers import in_json, ready
+from regard.serving.door import read, results
+from regard.serving.family import Family, Place, Route
+from regard.serving.limits import Refusal
+from regard.tasks.encoder import EmbedConfig
+from regard.tasks.task import Task, with_article
+
+if TYPE_CHECKING:
+    from regard.serving.service import Service
+    from regard.tasks.embed.embedder import Embedder
+
+Ids = Annotated[list[Annotated[int, Field(strict=True)]], Field(min_length=1)]
+Name = Annotated[str, Field(max_length=1000, description="As /v1/models has it; of one model: any.")]
+FEW = 20  # texts; more of them are long
+
+
+class Embedding(schema.Given):
+    """What OpenAI's `/v1/embeddings` takes."""
+
+    model: Name = ""
+    input: Annotated[
+        str
+        | Ids
+        | Annotated[list[str], Field(min_length=1, max_length=bounds.TEXTS)]
+        | Annotated[list[Ids], Field(min_length=1, max_length=bounds.TEXTS)],
+        Field(description="A text, several, or the same as token ids."),
+    ]
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1, description="The model's own width, or left out.")] | None = None
+
+    @property
+    def texts(self) -> list[Any]:
+        """One or many."""
+        given: Any = self.input
+        return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+
+
+class Reading(schema.Given):
+    """A text, or a list of them."""
+
+    model: Name = ""
+    text: Annotated[
+        schema.Texts, Field(validation_alias=AliasChoices("text", "q"), description="One or a list; or q.")
+    ]
+
+    @property
+    def texts(self) -> list[Any]:
+        """One or many."""
+        return [self.text] if isinstance(self.text, str) else self.text
+
+
+class Filling(Reading):
+    """Texts with gaps."""
+
+    top: Annotated[int, Field(ge=1, le=bounds.GUESSES, description="Guesses for each gap.")] = 5
+
+
+Ask = Embedding | Reading
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked of a batch."""
+
+    model: str
+    top: int = 0  # guesses of a gap
+    packed: bool = False  # numbers in base64
+
+
+@dataclass(frozen=True)
+class Part:
+    """A text that can be read."""
+
+    item: Any  # itself, or its ids
+    tokens: int
+    size: int  # bytes that are held for what is said of it
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is served: as its task uses it, and its vectors."""
+
+    place: Place
+    own: Any
+    embedder: "Embedder"
+
+    @property
+    def longest(self) -> int:
+        """Tokens that are read, begin and end with them."""
+        return self.embedder.reader.longest or bounds.CONTEXT
+
+
+class Encoders(Family):
+    """Base: the models of one of these tasks."""
+
+    def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
+        super().__init__(service, task, places)
+        self.models: dict[str, Loaded] = {}
+
+    def load(self, place: Place) -> None:
+        """As its verb loads it; a model that has no bound has ours."""
+        from regard.tasks.embed.embedder import Embedder
+
+        own = self.task.load(place.folder, device=self.service.loading.device)
+        reader, how = own.reader, read_config(place.folder).of(EmbedConfig)
+        embedder = Embedder(reader.body, reader.tokenizer, how)
+        for each in (reader, embedder.reader):
+            each.longest = min(each.longest or bounds.CONTEXT, bounds.CONTEXT)
+        self.models[place.name] = Loaded(place, own, embedder)
+
+    async def warm(self) -> None:
+        """A text of each model."""
+        for loaded in self.models.values():
+            loaded.embedder.embed(["a"])
+
+    def describe(self, place: Place) -> dict[str, Any]:
+        """How wide its vectors are, and how long a text can be."""
+        loaded = self.models.get(place.name)
+        return {"width": loaded.embedder.width, "context": loaded.longest} if loaded else {}
+
+    def known(self) -> Mapping[str, Loaded]:
+        """The models that its routes may name."""
+        return self.models
+
+    def part(self, loaded: Loaded, ask: Any, text: Any) -> Part:
+        """A text as the model takes it, or a refusal; at the desk."""
+        raise NotImplementedError
+
+    async def answers(self, request: Request, ask: Ask, wish: Wish) -> tuple[list[Part], list[bytes]]:
+        """What is said of each text, and what was read of it."""
+        service, loaded = self.service, self.named(ask.model)
+        characters = sum(map(len, ask.texts))
+        if characters > service.limits.characters:
+            most = service.limits.characters
+            raise Refusal(400, f"Invalid request: {characters} characters or tokens, the limit is {most}")
+        long = len(ask.texts) > FEW or characters > bounds.QUICK
+        seat = service.room.enter(long=long)
+        request.scope["places"].append(seat)
+        parts = await service.desk.do(lambda: [self.part(loaded, ask, each) for each in ask.texts], long=long)
+        seat.hold(sum(part.size for part in parts))
+        batcher = service.slow if long else service.quick
+        job = batcher.submit((self, wish), [part.item for part in parts], [part.tokens for part in parts])
+        service.expect(seat, job.give_up)
+        service.metrics.tokens.labels(loaded.place.name, "read").inc(sum(part.tokens for part in parts))
+        found = await results(request, job, batcher)
+        seat.computed()
+        return parts, found
+
+    def named(self, name: str) -> Loaded:
+        """The model that is meant."""
+        self.service.check_ready()
+        models = self.known()
+        if name in models:
+            return models[name]
+        if not name and len(models) == 1:
+            return next(iter(models.values()))
+        other = next((each for each in self.service.served if name in each.places), None)
+        what = f"is {with_article(other.task.noun)}" if other else "is not there"
+        said = f"model {name[:100]!a} {what}; for this there are {', '.join(models)}"
+        raise Refusal(404, said, param="model", code="model_not_found")
+
+
+class Vectors(Encoders):
+    """OpenAI's embeddings, by every encoder of the server."""
+
+    @property
+    def answering(self) -> bool:
+        """Whether there is an encoder of any task."""
+        return any(isinstance(each, Encoders) for each in self.service.served)
+
+    def routes(self) -> Sequence[Route]:
+        """OpenAI's."""
+        told: dict[str, Any] = {"content": {"application/json": {}}}
+        return (Route("/v1/embeddings", self.embed, Embedding, told, queued=True),)
+
+    def known(self) -> Mapping[str, Loaded]:
+        """Those of all tasks."""
+        families = (each for each in self.service.served if isinstance(each, Encoders))
+        return {name: loaded for each in families for name, loaded in each.models.items()}
+
+    async def embed(self, request: Request) -> Response:
+        """A vector for each text."""
+        ask = await read(self.service, request, Embedding)
+        loaded = self.named(ask.model)
+        if ask.dimensions not in (None, loaded.embedder.width):
+            said = f"the model gives {loaded.embedder.width} numbers and cannot give {ask.dimensions}"
+            raise _wrong("dimensions", said)
+        wish = Wish(loaded.place.name, packed=ask.encoding_format == "base64")
+        parts, found = await self.answers(request, ask, wish)
+        tokens, cut = sum(part.tokens for part in parts), sum(part.cut for part in parts)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        tail: dict[str, Any] = {"model": loaded.place.name, "usage": usage} | ({"cut": cut} if cut else {})
+
+        def told() -> bytes:
+            head = b'{"object":"embedding","index":%d,"embedding":%b}'
+            data = b",".join([head % (index, vector) for index, vector in enumerate(found)])
+            return b'{"object":"list","data":[%b],%b' % (data, in_json(tail)[1:])
+
+        return ready(await self.service.desk.do(told, long=len(found) > FEW))
+
+    def part(self, loaded: Loaded, ask: Embedding, text: Any) -> Part:
+        """Its ids, cut where the model's places end."""
+        reader = loaded.embedder.reader
+        if isinstance(text, str):
+            (ids,) = reader.tokenizer.encode_batch(schema.sound([text]))
+        else:
+            ids, most = text, reader.tokenizer.vocab_size
+            if wrong := [number for number in ids if not 0 <= number < most]:
+                raise _wrong("input", f"there is no token {str(wrong[0])[:40]}; there are {most}")
+        row = reader.framed(ids)
+        each = bounds.PACKED if ask.encoding_format == "base64" else bounds.NUMBER
+        size = bounds.SENTENCE + each * loaded.embedder.width
+        return Part(row, len(row), size, cut=len(ids) > len(row))
+
+    def run(self, wish: Wish, texts: Sequence[list[int]], threads: int) -> list[bytes]:
+        """The vectors as JSON."""
+        vectors = self.known()[wish.model].embedder.of_rows(texts)
+        if wish.packed:
+            return [b'"%b"' % b64encode(each.astype("<f4").tobytes()) for each in vectors]
+        return [in_json(each.tolist()) for each in vectors]
+
+
+def _wrong(name: str, message: str) -> Refusal:
+    return Refusal(400, f"Invalid request: {name}: {message}", param=name)
