@@ -1,4 +1,4 @@
-"""Regard: a translator of your own from two text files, and the attention family underneath it.
+"""Regard: translators, language models and encoders of your own, and the attention family under them.
 
 The public names are below; each is loaded when it is first used, so that `import regard` costs nothing
 and the command line answers at once.

@@ -4,7 +4,7 @@
     attention.kind    KERNELS     (AttentionConfig, Site) -> Kernel      regard/attention/kernel.py
     positions.kind    POSITIONS   a Scheme                        regard/attention/positions.py
     model.kind        MODELS      (Config) -> a module            regard/models/
-    task              TASKS       a Task                          regard/task.py, regard/tasks/
+    task              TASKS       a Task                          regard/tasks/task.py
 
 Ours are written as "module:name" and loaded when they are first asked for: the config checks a word without
 loading torch. A script adds its own (`SCORES.add("mine", make)`); an installed package names them as

@@ -42,10 +42,13 @@ def shortened(line: str) -> str:
     The family in full takes a quarter of an hour; tests/cli/test_compare.py runs smaller ones.
     """
     if line.startswith("regard serve"):
-        return f"timeout --preserve-status 9 {line} --port 0 || test $? = {128 + signal.SIGTERM}"
+        serve = f"{line.partition('#')[0]} --port 0"
+        return f"timeout --preserve-status 9 {serve} || test $? = {128 + signal.SIGTERM}"
     if line.startswith("regard compare"):
         small = "--cost --lengths 8,16,32 --widths 8,16,32 --seconds 5"
         return line.replace("--cost", small) if "--cost" in line else f"{line.partition('#')[0]} --help"
+    if line.startswith("regard demo"):
+        return f"{line.partition('#')[0]} --minutes 0.02"
     if " --from " in line:  # takes its shape from the model before
         flags = "--set train.max_steps=2"
     else:
@@ -101,6 +104,9 @@ def place(tmp_path: Path) -> Path:
         write_lines(tmp_path / f"{stem}.de", tgt)
     write_stories(tmp_path)
     write_bert(tmp_path / "all-MiniLM-L6-v2")
+    (tmp_path / "my_texts").mkdir()
+    write_lines(tmp_path / "my_texts" / "sea.txt", [f"The sea was calm on day {day}." for day in range(200)])
+    write_lines(tmp_path / "other.txt", ["The sea was rough."])
     write_lines(tmp_path / "questions.txt", ["a film"])
     write_lines(tmp_path / "answers.txt", ["a fine film", "film", "a"])
     write_lines(tmp_path / "reviews.tsv", ["a fine film\tgood", "a film\tbad"] * 30)

@@ -35,7 +35,7 @@ class CompareCommand(TyperCommand):
         """Read `--test SRC TGT` as two values; typer knows only flags with a fixed number."""
         from regard.cli.train import spread_valid
 
-        return super().parse_args(ctx, spread_valid(spread_valid(args), "--test"))
+        return super().parse_args(ctx, spread_valid(args, "--valid", "--test"))
 
 
 def _files(text: str) -> Any:
@@ -216,7 +216,8 @@ def machine() -> str:
 
     from regard import __version__
 
-    threads = f"{torch.get_num_threads()} threads"
+    count = torch.get_num_threads()
+    threads = "1 thread" if count == 1 else f"{count} threads"
     return f"{platform.machine()}, {threads}, torch {torch.__version__}, regard {__version__}"
 
 

@@ -63,7 +63,7 @@ class Terminated(KeyboardInterrupt):
 
 app = typer.Typer(
     name="regard",
-    help="A translator of your own from two text files.",
+    help="Translators, language models and encoders of your own, from plain files.",
     epilog="Start with `regard demo`. Each verb has its own --help.",
     no_args_is_help=True,
     add_completion=False,
@@ -104,7 +104,7 @@ def _start(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """A translator of your own from two text files."""
+    """Translators, language models and encoders of your own, from plain files."""
 
 
 def run(argv: Sequence[str]) -> int:

@@ -5,6 +5,7 @@ Settings are laid over each other: the defaults, the preset, the config file, th
 
 import shlex
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,30 +40,47 @@ def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else f"{default}" or '""'
 
 
-def spread_valid(args: list[str], flag: str = "--valid") -> list[str]:
+def spread_valid(args: list[str], *flags: str) -> list[str]:
     """`--valid SRC TGT` as `--valid SRC --valid TGT`; one file if it is named .tsv or nothing follows.
 
     >>> spread_valid(["--valid", "a.en", "a.de", "-o", "out"])
     ['--valid', 'a.en', '--valid', 'a.de', '-o', 'out']
     >>> spread_valid(["--valid", "pairs.tsv", "more.tsv"])
     ['--valid', 'pairs.tsv', 'more.tsv']
+    >>> spread_valid(["--task", "language", "--valid", "a.txt", "b.txt"])  # its files come alone
+    ['--task', 'language', '--valid', 'a.txt', 'b.txt']
     """
+    if not _in_pairs(args):
+        return args
     spread: list[str] = []
     rest = list(args)
+    flags = flags or ("--valid",)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
             return [*spread, argument, *rest]
-        if argument.startswith(f"{flag}="):
-            argument, rest = flag, [argument.removeprefix(f"{flag}="), *rest]
+        name, equals, value = argument.partition("=")
+        if equals and name in flags:
+            argument, rest = name, [value, *rest]
         spread.append(argument)
-        if argument == flag and rest:
+        if argument in flags and rest:
             first = rest.pop(0)
             spread.append(first)
             is_table = first.removesuffix(".gz").endswith((".tsv", ".conllu"))
             if not is_table and rest and not rest[0].startswith("-"):
-                spread += [flag, rest.pop(0)]
+                spread += [argument, rest.pop(0)]
     return spread
+
+
+def _in_pairs(args: list[str]) -> bool:
+    """Whether the task that is named takes two files together; a name that means nothing is refused later."""
+    from regard.kinds import TASKS
+    from regard.tasks.task import task_named
+
+    words = args[: args.index("--")] if "--" in args else args
+    named = [after for word, after in pairwise(words) if word == "--task"]
+    named += [word.removeprefix("--task=") for word in words if word.startswith("--task=")]
+    return not named or named[-1] not in TASKS or task_named(named[-1]).pairs
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Task:
     name: ClassVar[str] = ""  # as the config has it
     noun: ClassVar[str] = "model"  # what a folder of it holds
     verb: ClassVar[str] = "show"  # what it is used with: regard VERB
+    pairs: ClassVar[bool] = False  # examples come as two aligned files, so that `--valid SRC TGT` is both
     keys: ClassVar[Mapping[str, Any]] = {}  # config tables of its own: name and dataclass
     looks: ClassVar[str] = ""  # "module:function" that shows what every head looked at, if there is one
     serves: ClassVar[str] = ""  # "module:Class" that puts it on a server (`regard.serving.family`), if any

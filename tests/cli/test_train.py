@@ -255,6 +255,11 @@ def test_help_lists_every_key_with_its_default(regard: Run):
         ("a b --valid pairs -o e", "a b --valid pairs -o e"),
         ("a b --valid", "a b --valid"),
         ("a -- --valid c d", "a -- --valid c d"),
+        ("--task language --valid c d -o e", "--task language --valid c d -o e"),
+        ("--valid c d --task=language", "--valid c d --task=language"),
+        ("--task translation --valid c d", "--task translation --valid c --valid d"),
+        ("--task nonsense --valid c d", "--task nonsense --valid c --valid d"),
+        ("--valid c d -- --task language", "--valid c --valid d -- --task language"),
     ],
 )
 def test_valid_takes_one_file_or_two(given: str, expected: str):

@@ -23,6 +23,7 @@ class Translation(Task):
     """Sentence in, sentence out."""
 
     name = "translation"
+    pairs = True
     noun = "translator"
     verb = "translate"
     models = ("transformer", *REPLACED)
