@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 PLACES = ("chromium", "chromium-browser", "google-chrome")
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
 def _missing(reason: str) -> None:
@@ -29,6 +30,14 @@ def browser() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield launched
         launched.close()
+
+
+def barriers(page: Any, *impacts: str) -> list[tuple[str, list[str]]]:
+    """What axe finds that keeps somebody out: the rule, and some of the nodes that break it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is missing")
+    found = axe.Axe().run(page).response["violations"]
+    grave = [each for each in found if not impacts or each["impact"] in impacts]
+    return [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in grave]
 
 
 class Opened:

@@ -3,13 +3,15 @@
 The model is drawn, not trained; what must be shown is what the API says.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from browser import Shown
+from browser import PHONE, Shown, barriers
+from hostile import HOSTILE
 
 TEXT = "the cat"
 
@@ -49,7 +51,7 @@ def write_page(browser: Any, writing: Any) -> Iterator[Callable[..., Writing]]:
 
     def go(text: str = TEXT, *, before: Any = None, server: Any = writing, **options: Any) -> Writing:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)  # another test may run beside it
         contexts.append(context)
         shown = Writing(context.new_page(), server)
         if before:
@@ -149,3 +151,97 @@ def test_one_chooses_between_tasks(write_page, both):
     page.locator("[data-value=model]").last.click()
     assert page.locator(".card-text h3").text_content() == "A language model"
     shown.calm()
+
+
+def test_a_head_that_is_off_is_off_while_it_writes(write_page, writing):
+    shown = write_page()
+    page, sent = shown.page, []
+    page.on("request", lambda each: sent.append(each) if each.url.endswith("/completions") else None)
+    whole = shown.write()
+    shown.inside().locator(".power").first.click()
+    page.locator(".silenced").wait_for()
+    without = shown.done()
+    off = json.loads(sent[-1].post_data)["heads_off"]
+    assert sum(map(len, off.values())) == 1
+    assert without == said(writing, prompt=TEXT, heads_off=off)["text"]
+    page.get_by_role("button", name="Switch all on").click()
+    page.wait_for_function("(old) => document.querySelector('.answer').textContent === old", arg=whole)
+    assert json.loads(sent[-1].post_data)["heads_off"] == {}
+    shown.calm()
+
+
+def test_a_second_press_stops_it(write_page, writing):
+    held, failed = [], []
+
+    def gave_up(request: Any) -> None:
+        if request.url.endswith("/completions"):
+            failed.append(request.failure)
+
+    def before(page: Any) -> None:
+        page.on("requestfailed", gave_up)
+        page.route("**/v1/completions", lambda route: held.append(route))
+
+    shown = write_page(before=before)
+    page = shown.page
+    page.get_by_role("button", name="Write on").click()
+    page.wait_for_function("() => document.querySelector('.primary').textContent === 'Stop'")
+    while not held:
+        page.wait_for_timeout(20)
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_function("() => document.querySelector('.primary').textContent === 'Write on'")
+    while not failed:
+        page.wait_for_timeout(20)
+    assert failed == ["net::ERR_ABORTED"]
+    assert page.locator(".said").count() == page.locator(".paper + .notice:visible").count() == 0
+    page.unroute("**/v1/completions")
+    assert shown.write() == said(writing, prompt=TEXT)["text"]
+
+
+def test_hostile_tokens_are_text(write_page):
+    """The prompt, the tokens and their runners-up."""
+    tokens = HOSTILE[:: max(1, len(HOSTILE) // 23)]
+
+    def event(text: str) -> str:
+        seen = {"tokens": [text], "token_logprobs": [-0.5], "runners": [[[5, text, -0.5], [6, text, -1.0]]]}
+        choice = {"text": text, "token_ids": [5], "prompt_token_ids": [7], "logprobs": seen}
+        return f"data: {json.dumps({'choices': [choice]})}\n\n"
+
+    def answer(route: Any) -> None:
+        body = "".join(map(event, tokens)) + "data: [DONE]\n\n"
+        route.fulfill(status=200, content_type="text/event-stream", body=body)
+
+    shown = write_page(HOSTILE[0], before=lambda page: page.route("**/v1/completions", answer))
+    page = shown.page
+    assert shown.write() == "".join(tokens)
+    shown.inside()
+    for at in range(0, len(tokens), 5):
+        page.locator(".said").nth(at).click()
+        assert page.locator(".runner bdi").text_content() == tokens[at]
+    shown.calm()
+
+
+def test_a_phone_is_wide_enough(write_page):
+    shown = write_page("the cat sat on the mat and saw", **PHONE)
+    page = shown.page
+    shown.write()
+    shown.inside()
+    page.locator(".said").nth(2).tap()
+    page.locator(".runner").first.wait_for()
+    for panel in ("inside", "model"):
+        page.locator(f"[data-value={panel}]").tap()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    shown.calm()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(write_page, scheme):
+    shown = write_page(color_scheme=scheme, reduced_motion="reduce")
+    page = shown.page
+    shown.write()
+    shown.inside().locator(".power").first.click()
+    page.locator(".silenced").wait_for()
+    shown.done()
+    page.locator(".said").nth(3).click()
+    for panel in ("inside", "model"):
+        page.locator(f"[data-value={panel}]").click()
+        assert barriers(page) == []
