@@ -69,7 +69,4 @@ def classify(options: Options) -> None:
 def _line(labels: "Labels", label: "Label", as_json: bool) -> str:
     if not as_json:
         return label.name
-    chances = dict(zip(labels.names, label.chances, strict=True))
-    return json.dumps(
-        {"label": label.name, "probability": label.probability, "labels": chances}, ensure_ascii=False
-    )
+    return json.dumps(labels.said(label), ensure_ascii=False)

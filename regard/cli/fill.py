@@ -68,5 +68,4 @@ def _shown(found: "Filled") -> str:
 
 
 def _as_json(found: "Filled") -> str:
-    gaps = [[{"text": each.text, "probability": each.probability} for each in gap] for gap in found.gaps]
-    return json.dumps({"text": found.text, "gaps": gaps}, ensure_ascii=False)
+    return json.dumps(found.to_dict(), ensure_ascii=False)

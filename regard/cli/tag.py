@@ -4,7 +4,6 @@ Words are cut at spaces and before punctuation, or at spaces alone (`--words`), 
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import tee
@@ -17,19 +16,6 @@ from regard.cli.options import takes
 
 if TYPE_CHECKING:
     from regard.tasks.labels.labeller import Labels
-
-# A word with what is joined to it, the shortened forms of English by themselves, or a sign.
-_SHORT = r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+?(?=n['’]t\b)"
-_WORD = re.compile(rf"{_SHORT}|\w+(?:[-./]\w+)*|[^\w\s]", re.IGNORECASE)
-
-
-def cut_words(line: str) -> list[str]:
-    """The words of a line.
-
-    >>> cut_words("She didn't see the well-known U.S. dog's tail, did she?")[:8]
-    ['She', 'did', "n't", 'see', 'the', 'well-known', 'U.S', '.']
-    """
-    return _WORD.findall(line)
 
 
 @dataclass(frozen=True)
@@ -57,6 +43,7 @@ def tag(options: Options) -> None:
     """Say what each word is."""
     from regard.cli.streams import reading, refuse_same_file, writing
     from regard.process.device import pick_device
+    from regard.tasks.labels.labeller import words_of
     from regard.tasks.task import expect, load
 
     refuse_same_file(options.source, options.output)
@@ -64,17 +51,17 @@ def tag(options: Options) -> None:
     labels: Labels = load(options.model, device=pick_device(options.device))
     with reading(options.source) as lines, writing(options.output) as write:
         given = lines if options.text is None else iter([options.text])
-        cut = str.split if options.words else cut_words
+        cut = str.split if options.words else words_of
         for line in _tagged(labels, map(cut, given), options.as_json):
             write(line)
 
 
 def _tagged(labels: "Labels", sentences: Iterator[list[str]], as_json: bool) -> Iterator[str]:
+    from regard.tasks.labels.labeller import tags_of
+
     ours, theirs = tee(sentences)
     for words, found in zip(ours, labels.tag(theirs), strict=True):
-        tags = [label.name for label in found]
         if as_json:
-            chances = [label.probability for label in found]
-            yield json.dumps({"words": words, "tags": tags, "probabilities": chances}, ensure_ascii=False)
+            yield json.dumps(tags_of(words, found), ensure_ascii=False)
         else:
-            yield " ".join(f"{word}/{name}" for word, name in zip(words, tags, strict=True))
+            yield " ".join(f"{word}/{label.name}" for word, label in zip(words, found, strict=True))

@@ -1,8 +1,8 @@
-"""Encoders on a server: vectors as OpenAI has them.
+"""Encoders on a server: vectors as OpenAI has them, gaps filled, texts and words with their labels.
 
-`/v1/embeddings` answers with any encoder that is served, whatever its task. Texts are cut into tokens at the
-desk, read in the batchers' threads, and what is said of each is JSON when it leaves them. Before this file:
-`family.py`, `door.py`; after it: `app.py`.
+`/v1/embeddings` answers with any encoder that is served, whatever its task; `/fill`, `/classify` and `/tag`
+say what the verbs say with `--json`. Texts are measured at the desk, read in the batchers' threads, and what
+is said of each is JSON when it leaves them. Before this file: `family.py`, `door.py`; after it: `app.py`.
 """
 
 from base64 import b64encode
@@ -74,6 +74,12 @@ class Filling(Reading):
     top: Annotated[int, Field(ge=1, le=bounds.GUESSES, description="Guesses for each gap.")] = 5
 
 
+class Tagging(Reading):
+    """Texts whose words are tagged."""
+
+    words: Annotated[bool, Field(description="Words are what stands between spaces.")] = False
+
+
 Ask = Embedding | Reading
 
 
@@ -103,6 +109,7 @@ class Loaded:
     place: Place
     own: Any
     embedder: "Embedder"
+    labels: int = 0  # bytes of all its labels with their probabilities
 
     @property
     def longest(self) -> int:
@@ -126,7 +133,8 @@ class Encoders(Family):
         embedder = Embedder(reader.body, reader.tokenizer, how)
         for each in (reader, embedder.reader):
             each.longest = min(each.longest or bounds.CONTEXT, bounds.CONTEXT)
-        self.models[place.name] = Loaded(place, own, embedder)
+        labels = sum(bounds.LABEL + 8 * len(name) for name in getattr(own, "names", ()))
+        self.models[place.name] = Loaded(place, own, embedder, labels)
 
     async def warm(self) -> None:
         """A text of each model."""
@@ -238,6 +246,94 @@ class Vectors(Encoders):
         if wish.packed:
             return [b'"%b"' % b64encode(each.astype("<f4").tobytes()) for each in vectors]
         return [in_json(each.tolist()) for each in vectors]
+
+
+class Readers(Encoders):
+    """Base: one route that says something of each text; an object for a text, a list for a list."""
+
+    path = ""
+    takes: type[Reading] = Reading
+
+    def routes(self) -> Sequence[Route]:
+        """Its own."""
+        told: dict[str, Any] = {"content": {"application/json": {}}}
+        return (Route(self.path, self.answer, self.takes, told, queued=True),)
+
+    async def answer(self, request: Request) -> Response:
+        """What is said of the texts."""
+        ask = await read(self.service, request, self.takes)
+        wish = Wish(self.named(ask.model).place.name, getattr(ask, "top", 0))
+        _, found = await self.answers(request, ask, wish)
+        if isinstance(ask.text, str):
+            return ready(found[0])
+        return ready(await self.service.desk.do(lambda: b"[%b]" % b",".join(found), long=len(found) > FEW))
+
+
+class Fill(Readers):
+    """Models that fill gaps."""
+
+    path, takes = "/fill", Filling
+
+    def part(self, loaded: Loaded, ask: Filling, text: str) -> Part:
+        """With gaps, not too many; a text that is too long is refused, for what is cut off is not filled."""
+        from regard.tasks.encoder.reader import FRAME
+        from regard.tasks.masked.filler import MASK
+
+        (text,), gaps = schema.sound([text]), text.count(MASK)
+        if not 1 <= gaps <= bounds.GAPS:
+            raise _wrong("text", f"it has {gaps} {MASK}; 1 to {bounds.GAPS} can be filled")
+        if ask.top > loaded.own.choices:
+            raise _wrong("top", f"there are {loaded.own.choices} tokens that stand for text")
+        tokens = len(loaded.own.ids(text)) + FRAME
+        if tokens > loaded.longest:
+            raise _wrong("text", f"it has {tokens} tokens and the model reads {loaded.longest}; shorten it")
+        return Part(text, tokens, bounds.SENTENCE + 8 * len(text) + gaps * ask.top * bounds.GUESS)
+
+    def run(self, wish: Wish, texts: Sequence[str], threads: int) -> list[bytes]:
+        """As `regard fill --json` has them."""
+        return [in_json(each.to_dict()) for each in self.models[wish.model].own.fill(texts, top=wish.top)]
+
+
+class Classify(Readers):
+    """Models that say what kind a text is."""
+
+    path = "/classify"
+
+    def part(self, loaded: Loaded, ask: Reading, text: str) -> Part:
+        """Cut where the model's places end."""
+        (text,) = schema.sound([text])
+        return Part(text, len(loaded.own.row(text)), bounds.SENTENCE + 8 * len(text) + loaded.labels)
+
+    def run(self, wish: Wish, texts: Sequence[str], threads: int) -> list[bytes]:
+        """As `regard classify --json` has them."""
+        labels = self.models[wish.model].own
+        return [in_json(labels.said(each)) for each in labels.classify(texts)]
+
+
+class Tag(Readers):
+    """Models that say what each word is."""
+
+    path, takes = "/tag", Tagging
+
+    def part(self, loaded: Loaded, ask: Tagging, text: str) -> Part:
+        """Its words; every one is read, however many there are of them."""
+        from regard.tasks.encoder.reader import FRAME
+        from regard.tasks.labels.labeller import words_of
+
+        (text,) = schema.sound([text])
+        words = text.split() if ask.words else words_of(text)
+        if len(words) > bounds.WORDS:
+            raise _wrong("text", f"it has {len(words)} words; at most {bounds.WORDS} in one text")
+        tokens = sum(map(len, loaded.own.reader.tokenizer.encode_batch(words)))
+        size = bounds.SENTENCE + 8 * len(text) + len(words) * (bounds.GUESS + loaded.labels)
+        return Part(words, tokens + FRAME, size)
+
+    def run(self, wish: Wish, texts: Sequence[list[str]], threads: int) -> list[bytes]:
+        """As `regard tag --json` has them."""
+        from regard.tasks.labels.labeller import tags_of
+
+        found = self.models[wish.model].own.tag(texts)
+        return [in_json(tags_of(words, each)) for words, each in zip(texts, found, strict=True)]
 
 
 def _wrong(name: str, message: str) -> Refusal:

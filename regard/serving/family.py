@@ -142,7 +142,7 @@ class Family:
 
     async def absent(self, request: Request) -> Response:
         """What its routes answer where there is no such model."""
-        there = " and ".join(dict.fromkeys(f"{each.task.noun}s" for each in self.service.served))
+        there = " and ".join(dict.fromkeys(with_article(each.task.noun) for each in self.service.served))
         raise Refusal(404, f"this server has no {self.task.noun}; it serves {there}")
 
 

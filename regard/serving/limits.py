@@ -32,7 +32,8 @@ LOGPROBS = 5  # runners-up of a token
 BIASES = 300  # tokens that a completion favours
 GUESSES = 100  # for a gap
 GAPS = 64  # of a text
-WORDS = 10_000  # with a label each, in one request
+WORDS = 10_000  # of a text, with a label each
+GUESS, LABEL = 300, 100  # bytes of a guess, or of a word; of a label with its probability
 NUMBER, PACKED = 44, 12  # bytes of a vector's number, twice: as it is said, and with all others
 WRITTEN, TOLD, RUNNER = 24, 300, 150  # bytes of a written token; with its probability; each runner-up
 # What is done where: the event loop must be free again within milliseconds.

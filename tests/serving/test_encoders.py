@@ -1,6 +1,7 @@
 """Encoders on a real server: OpenAI's own client for vectors, and fields of every wrong kind."""
 
 import base64
+import json
 
 import numpy as np
 import openai
@@ -28,7 +29,7 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reading(folders, start):
-    with start("-m", folders["embed"], "-m", folders["masked"], "-m", folders["classify"]) as server:
+    with start(*(word for folder in folders.values() for word in ("-m", folder))) as server:
         yield server
         assert server.process.poll() is None, "the server has ended"
     assert "Traceback" not in "".join(server.said)
@@ -128,7 +129,7 @@ def test_half_a_character_is_read_as_unknown(reading):
 def test_a_server_without_encoders_says_so(server):
     found = server.post("/v1/embeddings", {"input": "a"})
     assert found.status == 404
-    assert "serves translators" in found.tree["error"]["message"]
+    assert "serves a translator" in found.tree["error"]["message"]
 
 
 def test_models_are_told_with_their_width(reading):
@@ -143,3 +144,97 @@ def test_looks_are_refused_whatever_the_model(reading, server):
     assert server.post("/attention", {"model": ["x"], "q": "a", "target": "de"}).status in (200, 400)
     for model in ("embed", ["embed"], {"a": 1}, 5):
         assert reading.post("/attention", {"model": model, "q": "a"}).status in (400, 404)
+
+
+# Gaps, labels, tags ----------------------------------------------------------------------------------
+
+
+GIVEN = {
+    "fill": ["the [MASK] sat", "[MASK][MASK] a [MASK] \U0001f600"],
+    "classify": ["the cat sat", "", "cat " * 40, "née"],
+    "tag": ["the dog's cat, isn't it?", "", "cat " * 40],
+}
+FOLDERS = {"fill": "masked", "classify": "classify", "tag": "tag"}
+
+
+@pytest.mark.parametrize("verb", GIVEN)
+def test_each_says_what_its_verb_says(reading, folders, verb, tmp_path, capfd):
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in GIVEN[verb]), encoding="utf-8")
+    folder = folders[FOLDERS[verb]]
+    assert command([verb, "-m", str(folder), "-i", str(tmp_path / "in.txt"), "--json"]) == 0
+    wanted = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    found = reading.post(f"/{verb}", {"text": GIVEN[verb]}).tree
+    close(found, wanted)
+    close(reading.post(f"/{verb}", {"q": GIVEN[verb][0], "model": FOLDERS[verb]}).tree, wanted[0])
+    close(reading.form(f"/{verb}", {"q": GIVEN[verb][0]}).tree, wanted[0])
+    assert reading.post(f"/{verb}", {"text": []}).tree == []
+
+
+def close(found, wanted):
+    """Equal, numbers nearly so."""
+    if isinstance(wanted, list):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            close(one, other)
+    elif isinstance(wanted, dict):
+        assert list(found) == list(wanted)
+        close(list(found.values()), list(wanted.values()))
+    else:
+        assert found == (pytest.approx(wanted, abs=1e-5) if isinstance(wanted, float) else wanted)
+
+
+def test_guesses_and_words_as_asked(reading):
+    assert len(reading.post("/fill", {"text": "a [MASK]", "top": 9}).tree["gaps"][0]) == 9
+    assert reading.post("/tag", {"text": "the cat.", "words": True}).tree["words"] == ["the", "cat."]
+    assert reading.post("/classify", {"text": "a \ud800"}).status == 200
+
+
+BAD = {
+    "no text": ({}, 400, "missing text"),
+    "a number": ({"text": 5}, 400, "text"),
+    "lists": ({"text": [["a [MASK]"]]}, 400, "text"),
+    "too many texts": ({"text": ["a [MASK]"] * 1001}, 400, "text"),
+    "too long": ({"text": "[MASK] a " * 20_000}, 400, "limit is 100000"),
+    "another model": ({"text": "a [MASK]", "model": "embed"}, 404, "is an encoder of sentences"),
+}
+BAD_GAPS = {
+    "no gap": ({"text": "a"}, 400, "0 [MASK]"),
+    "nothing": ({"text": ""}, 400, "0 [MASK]"),
+    "too many gaps": ({"text": "[MASK]" * 65}, 400, "65 [MASK]"),
+    "too many tokens": ({"text": "[MASK] " * 12}, 400, "14 tokens and the model reads 13"),
+    "too many guesses": ({"text": "[MASK]", "top": 10}, 400, "9 tokens"),
+    "no guesses": ({"text": "[MASK]", "top": 0}, 400, "top"),
+    "guesses without number": ({"text": "[MASK]", "top": "many"}, 400, "top"),
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [(path, case) for path in ("/fill", "/classify", "/tag") for case in BAD.values()]
+    + [("/fill", case) for case in BAD_GAPS.values()]
+    + [("/tag", ({"text": "a " * 10_001}, 400, "10001 words"))],
+)
+def test_what_cannot_be_read_is_one_line(reading, path, case):
+    fields, status, said = case
+    found = reading.post(path, fields)
+    assert found.status == status, found.body
+    assert said in found.tree["error"]
+    assert len(found.tree["error"]) < 400
+
+
+def test_routes_without_a_model_say_so(server):
+    for path in ("/fill", "/classify", "/tag"):
+        found = server.post(path, {"text": "a"})
+        assert (found.status, "serves a translator" in found.tree["error"]) == (404, True)
+
+
+def test_the_page_says_what_is_served(browser, reading):
+    page, faults = browser.new_page(), []
+    page.on("pageerror", lambda fault: faults.append(str(fault)))
+    page.goto(f"{reading.url}/")
+    page.locator("li").first.wait_for()
+    assert page.locator("li").all_text_contents() == [
+        f"{task} ({task})" for task in ("embed", "masked", "classify", "tag")
+    ]
+    assert faults == []
+    page.close()

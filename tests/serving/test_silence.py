@@ -13,7 +13,7 @@ import time
 
 import pytest
 from attacks import ATTACKS
-from encoders import write_encoder
+from encoders import write_encoder, write_labeller
 from writers import write_writer
 
 from regard.serving import server as serving
@@ -52,8 +52,12 @@ def watched(model, tmp_path_factory):
     """The port of a server of a translator, a writer and encoders, its watchdog, and its service."""
     writer = write_writer(tmp_path_factory.mktemp("writer") / "writer", positions__kind="rotary")
     base = tmp_path_factory.mktemp("encoders")
-    encoder = write_encoder(base / "embed", "embed", {"positions.max_length": 521})
-    service, watchdog = Service([Place(model, "en-de"), Place(writer), Place(encoder)]), Watchdog()
+    encoders = [
+        write_encoder(base / task, task, {"positions.max_length": 521}) for task in ("embed", "masked")
+    ]
+    encoders += [write_labeller(base / task, task) for task in ("classify", "tag")]
+    places = [Place(model, "en-de"), *map(Place, (writer, *encoders))]
+    service, watchdog = Service(places), Watchdog()
     listening = serving.bind("127.0.0.1", 0)
 
     def run() -> None:

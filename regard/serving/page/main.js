@@ -1,7 +1,8 @@
 // Which page it is: each task that is served has one, and where there are several, one chooses.
+import { element } from "./look/dom.js";
 import { isDark, onTheme } from "./look/theme.js";
 import { get, newest } from "./api.js";
-import { offer, top } from "./frame.js";
+import { foot, offer, top } from "./frame.js";
 import { recall, remember } from "./memory.js";
 import { notice } from "./notice.js";
 import { openTranslator } from "./translate.js";
@@ -19,6 +20,17 @@ function followTheme() {
   onTheme(() => {
     if (dataset.theme) remember("regard-theme", isDark() ? "dark" : "light");
   });
+}
+
+/* Models whose task has no page: what they are, and that they can be asked. */
+function listed(models) {
+  const names = models.map((model) => element("li", {}, `${model.id} (${model.task})`));
+  return element(
+    "section",
+    { class: "card", "aria-label": "Models" },
+    element("p", {}, "This server is ready. It has no page for what it serves:"),
+    element("ul", {}, ...names),
+  );
 }
 
 function start(root) {
@@ -39,8 +51,8 @@ function start(root) {
         task,
         choose,
       );
-      if (task)
-        await PAGES[task][1](
+      if (!task) return root.replaceChildren(top(""), alarm.node, listed(models), foot("It is asked by its "));
+      await PAGES[task][1](
           root,
           signal,
           models.filter((model) => model.task === task),

@@ -138,7 +138,7 @@ class Classify(Labelling):
     name = "classify"
     noun = "classifier"
     verb = "classify"
-    serves = "regard.serving.encoders:Encoders"
+    serves = "regard.serving.encoders:Classify"
 
 
 class Tag(Labelling):
@@ -147,7 +147,7 @@ class Tag(Labelling):
     name = "tag"
     noun = "tagger"
     verb = "tag"
-    serves = "regard.serving.encoders:Encoders"
+    serves = "regard.serving.encoders:Tag"
     words = True
     ending = ".conllu"
 

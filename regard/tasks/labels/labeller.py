@@ -6,6 +6,7 @@ Before this file: the reader of `regard.tasks.encoder`; after it: `regard classi
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +25,10 @@ from regard.tasks.encoder.reader import WINDOW, Reader
 from regard.tasks.labels.examples import Labelled
 from regard.tasks.labels.lesson import LABELS, cut_words
 from regard.tasks.task import Evaluation
+
+# A word with what is joined to it, the shortened forms of English by themselves, or a sign.
+_SHORT = r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+?(?=n['’]t\b)"
+_WORD = re.compile(rf"{_SHORT}|\w+(?:[-./]\w+)*|[^\w\s]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,11 @@ class Labels:
             return " ".join(f"{word}/{each.name}" for word, each in zip(text.split(), found, strict=True))
         label = next(self.classify([text]))
         return f"{label.name} ({label.probability:.0%})"
+
+    def said(self, label: Label) -> dict[str, Any]:
+        """A label with the probabilities of all, as --json and the server say it."""
+        chances = dict(zip(self.names, label.chances, strict=True))
+        return {"label": label.name, "probability": label.probability, "labels": chances}
 
     def classify(self, texts: Iterable[str]) -> Iterator[Label]:
         """The label of each text, in their order."""
@@ -100,6 +110,24 @@ class Labels:
             Label(self.names[number], each[number], tuple(each))
             for number, each in zip(best, chances.tolist(), strict=True)
         ]
+
+
+def words_of(line: str) -> list[str]:
+    """The words of a line, where nothing says what they are.
+
+    >>> words_of("She didn't see the well-known U.S. dog's tail, did she?")[:8]
+    ['She', 'did', "n't", 'see', 'the', 'well-known', 'U.S', '.']
+    """
+    return [found[0] for found in _WORD.finditer(line)]
+
+
+def tags_of(words: Sequence[str], labels: Sequence[Label]) -> dict[str, Any]:
+    """Words and their tags, as --json and the server say it."""
+    return {
+        "words": words,
+        "tags": [label.name for label in labels],
+        "probabilities": [label.probability for label in labels],
+    }
 
 
 def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: Any) -> Labels:

@@ -39,7 +39,7 @@ class Masked(Encoding):
     name = "masked"
     noun = "model that fills gaps"
     verb = "fill"
-    serves = "regard.serving.encoders:Encoders"
+    serves = "regard.serving.encoders:Fill"
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "masked": MaskedConfig}
     bases: ClassVar[Sequence[str]] = ("embed", "classify", "tag")
 

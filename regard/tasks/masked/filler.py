@@ -5,7 +5,7 @@ All gaps are filled at once, each as if the others stayed open. Before this file
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import Tensor
@@ -33,6 +33,10 @@ class Filled:
     text: str
     gaps: list[list[Guess]]
 
+    def to_dict(self) -> dict[str, Any]:
+        """As --json and the server say it."""
+        return asdict(self)
+
 
 class Filler:
     """A model with its tokenizer; `regard.load` makes one from a folder."""
@@ -43,12 +47,18 @@ class Filler:
         self.model, self.tokenizer = model.eval(), tokenizer
         self.reader = Reader(model, tokenizer, max_length=max_length, refuses=True)
 
+    @property
+    def choices(self) -> int:
+        """Tokens that stand for text."""
+        return self.tokenizer.vocab_size - len(self.tokenizer.specials.never)
+
     def fill(self, texts: Sequence[str], *, top: int = 5) -> list[Filled]:
         """Each text with its gaps filled, and `top` guesses for each gap."""
-        most = self.tokenizer.vocab_size - len(self.tokenizer.specials.never)
-        if not 1 <= top <= most:
-            raise UsageError(f"top ({top}) must be between 1 and {most}, the tokens that stand for text")
-        rows = [self.reader.framed(self._ids(text)) for text in texts]
+        if not 1 <= top <= self.choices:
+            raise UsageError(
+                f"top ({top}) must be between 1 and {self.choices}, the tokens that stand for text"
+            )
+        rows = [self.reader.framed(self.ids(text)) for text in texts]
 
         def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[Filled]:
             return [
@@ -60,13 +70,13 @@ class Filler:
 
     def row(self, text: str) -> list[int]:
         """The ids of a text as they are read; it need not have a gap."""
-        return self.reader.framed(self._ids(text) if MASK in text else self.tokenizer.encode(text))
+        return self.reader.framed(self.ids(text) if MASK in text else self.tokenizer.encode(text))
 
     def told(self, text: str) -> str:
         """The text, its gaps filled."""
         return self.fill([text], top=1)[0].text if MASK in text else text
 
-    def _ids(self, text: str) -> list[int]:
+    def ids(self, text: str) -> list[int]:
         """The ids of a text whose gaps are masks; the space before a gap belongs to what stands there."""
         parts = text.split(MASK)
         if len(parts) == 1:
