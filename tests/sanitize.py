@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 FLAGS = {"address": "-fsanitize=address,undefined -fno-sanitize-recover=all", "thread": "-fsanitize=thread"}
 RUNTIMES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 # The interpreter and torch leak on purpose, and torch's own threads meet in ways that a sanitizer which did
-# not build them cannot follow.
+# not build them cannot follow. A stack that is kept beyond its return is not aligned for vectors of 64 bytes
+# (seen with GCC 12): paths that have them would die in their trial, and be left out of the tests.
 OPTIONS = {
-    "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=1:strict_string_checks=1",
+    "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:ignore_noninstrumented_modules=1:report_signal_unsafe=0",
 }
@@ -65,8 +66,11 @@ def run(kind: str, arguments: list[str]) -> int:
         "OMP_NUM_THREADS": "1",
         "PYTHONMALLOC": "malloc",  # so that each object of the interpreter has its own borders
     }
+    environment = os.environ | variables
+    asked = "from regard.engine import path; print('paths under test:', *path.try_again())"
+    subprocess.run([sys.executable, "-c", asked], cwd=home, env=environment, check=True)
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(arguments or TESTS)]
-    return subprocess.run(words, cwd=home, env=os.environ | variables, check=False).returncode
+    return subprocess.run(words, cwd=home, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
