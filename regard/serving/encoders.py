@@ -5,6 +5,7 @@ say what the verbs say with `--json`. Texts are measured at the desk, read in th
 is said of each is JSON when it leaves them. Before this file: `family.py`, `door.py`; after it: `app.py`.
 """
 
+import asyncio
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -139,7 +140,7 @@ class Encoders(Family):
     async def warm(self) -> None:
         """A text of each model."""
         for loaded in self.models.values():
-            loaded.embedder.embed(["a"])
+            await asyncio.to_thread(loaded.embedder.embed, ["a"])
 
     def describe(self, place: Place) -> dict[str, Any]:
         """How wide its vectors are, and how long a text can be."""
@@ -228,6 +229,8 @@ class Vectors(Encoders):
 
     def part(self, loaded: Loaded, ask: Embedding, text: Any) -> Part:
         """Its ids, cut where the model's places end."""
+        from regard.tasks.encoder.reader import FRAME
+
         reader = loaded.embedder.reader
         if isinstance(text, str):
             (ids,) = reader.tokenizer.encode_batch(schema.sound([text]))
@@ -238,7 +241,7 @@ class Vectors(Encoders):
         row = reader.framed(ids)
         each = bounds.PACKED if ask.encoding_format == "base64" else bounds.NUMBER
         size = bounds.SENTENCE + each * loaded.embedder.width
-        return Part(row, len(row), size, cut=len(ids) > len(row))
+        return Part(row, len(row), size, cut=len(ids) + FRAME > len(row))
 
     def run(self, wish: Wish, texts: Sequence[list[int]], threads: int) -> list[bytes]:
         """The vectors as JSON."""

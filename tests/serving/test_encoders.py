@@ -57,6 +57,13 @@ def test_vectors_are_those_of_the_verb(client, folders, task, tmp_path):
     assert found.model_extra["cut"] == 1
 
 
+def test_one_token_too_many_is_told(client):
+    for words, cut in ((11, None), (12, 1)):
+        found = client.embeddings.create(model="embed", input=["cat " * words, "a"])
+        assert (found.model_extra or {}).get("cut") == cut
+        assert found.usage.prompt_tokens == 13 + 3
+
+
 def test_token_ids_are_their_text(client, folders):
     tokenizer = load(folders["embed"]).reader.tokenizer
     texts = ["the cats sat", "a dog"]
