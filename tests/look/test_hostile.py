@@ -7,7 +7,7 @@ import pytest
 from hostile import HOSTILE
 
 from regard.attention.site import Site
-from regard.look.look import Look, Origin
+from regard.look.look import Guess, Look, Origin
 from regard.look.words import Side, Word
 
 
@@ -28,11 +28,9 @@ def hostile(seen: Look, texts: list[str]) -> Look:
     return dataclasses.replace(
         seen,
         text=texts[0],
-        translation=texts[1],
-        source=side(seen.source, count),
-        target=side(seen.target, count),
-        read=side(seen.read, count),
-        confidence=(0.5,) * count,
+        answer=texts[1],
+        sides={name: side(one, count) for name, one in seen.sides.items()},
+        guesses=tuple(Guess(0.5, ((text, 0.25),)) for text in texts),
         maps=(*maps, dataclasses.replace(maps[0], site=Site(texts[2], 1))),
         origin=Origin(texts[3], "\n".join(texts)),
     )
