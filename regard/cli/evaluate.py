@@ -57,7 +57,7 @@ class Options:
 
 @takes(Options)
 def evaluate(options: Options) -> None:
-    """Score a model; a translator by BLEU and chrF, a language model by bits per byte."""
+    """Score a model on what it has not seen, as its task does."""
     from regard.process.device import pick_device
     from regard.tasks.task import task_of
 

@@ -35,24 +35,36 @@ def document(texts: list[str]) -> dict[str, Any]:
     """What `/attention` might say: every string a token."""
     count = len(texts)
     words = [{"text": text, "first": i, "end": i + 1} for i, text in enumerate(texts)]
-    side = {"tokens": texts, "special": [], "words": words}
+    side = {"title": texts[2], "tokens": texts, "special": [], "words": words}
+    guesses = {"confidence": [0.5] * count, "runners": [[[text, 0.25]] for text in texts]}
     head = {"weights": [[1 / count] * count] * count, "entropy": 1.0, "behaviour": "spread", "shares": {}}
     kinds = {"encoder": ("source", "source"), "cross": ("target", "source")}
     maps = [
-        {"name": texts[i], "kind": kind, "layer": 0, "queries": sides[0], "keys": sides[1], "heads": [head]}
+        {
+            "name": texts[i],
+            "kind": kind,
+            "layer": 0,
+            "queries": sides[0],
+            "keys": sides[1],
+            "causal": False,
+            "heads": [head],
+        }
         for i, (kind, sides) in enumerate(kinds.items())
     ]
     return {
         "format": "regard-look",
         "version": 1,
         "model": {"name": texts[0], "card": texts[1]},
+        "task": "translation",
         "text": texts[0],
+        "answer": texts[1],
         "translation": texts[1],
+        "given": 0,
         "score": -1.0,
         "truncated": False,
         "beam": 1,
         "off": {texts[1]: [0]},
-        "sides": {"source": side, "target": side | {"confidence": [0.5] * count}, "read": side},
+        "sides": {"source": side, "target": side | guesses, "read": side},
         "alignment": None,
         "maps": maps,
     }
