@@ -96,6 +96,36 @@ class Texts:
         return f"{count:,} document{'' if count == 1 else 's'}, {letters:,} characters{others}"
 
 
+@dataclass(frozen=True)
+class Running:
+    """Text to train on, and text to validate on if that was given."""
+
+    train: Texts
+    valid: Texts | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files and folders that are trained on."""
+        return self.train.paths
+
+    def check(self, *, thorough: bool) -> None:
+        """Refuse bad data before anything is changed."""
+        for texts in (self.train, self.valid):
+            if texts is not None:
+                _ = texts.documents
+
+    def fingerprints(self) -> dict[str, str]:
+        """Of both."""
+        prints = {"training data": self.train.fingerprint()}
+        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
+
+    def split(self) -> tuple[list[Document], list[Document]]:
+        """Documents to train on, and to validate on."""
+        if self.valid is not None:
+            return list(self.train.documents), list(self.valid.documents)
+        return hold_out(self.train.documents)
+
+
 def files_of(given: Path) -> Iterator[Path]:
     """The file, or the files of a folder by name; those that a dot hides are not looked at."""
     if not given.is_dir():

@@ -13,8 +13,8 @@ from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.config import Config
+    from regard.data.texts import Running
     from regard.models.card import Facts
-    from regard.tasks.language.prepare import Running
     from regard.tasks.language.writer import Writer
     from regard.training.lesson import Job, Lesson
 
@@ -32,8 +32,7 @@ class Language(Task):
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Running":
         """Files and folders of plain text."""
-        from regard.data.texts import Texts
-        from regard.tasks.language.prepare import Running
+        from regard.data.texts import Running, Texts
 
         if more:
             raise UsageError(f"--{next(iter(more)).replace('_', '-')} means nothing to task={self.name}")

@@ -5,16 +5,14 @@ the task (`__init__.py`); before this file: `regard.data`; after it: `regard.tra
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from regard.atomic import write_text
 from regard.config import Config, merge
 from regard.data.columns import Columns
 from regard.data.rows import IDS, RowFeed, open_tokens
-from regard.data.texts import Document, Texts, hold_out, parts
+from regard.data.texts import Document, Running, parts
 from regard.errors import ModelError, UsageError
 from regard.tasks.language.feed import RowBatch, row_batch
 from regard.tasks.language.validation import Validation
@@ -51,36 +49,6 @@ LARGE: dict[str, Any] = {
     "data.context": 256,
     "train.batch_tokens": 2048,
 }
-
-
-@dataclass(frozen=True)
-class Running:
-    """Text to train on, and text to validate on if that was given."""
-
-    train: Texts
-    valid: Texts | None = None
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files and folders that are trained on."""
-        return self.train.paths
-
-    def check(self, *, thorough: bool) -> None:
-        """Refuse bad data before anything is changed."""
-        for texts in (self.train, self.valid):
-            if texts is not None:
-                _ = texts.documents
-
-    def fingerprints(self) -> dict[str, str]:
-        """Of both."""
-        prints = {"training data": self.train.fingerprint()}
-        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
-
-    def split(self) -> tuple[list[Document], list[Document]]:
-        """Documents to train on, and to validate on."""
-        if self.valid is not None:
-            return list(self.train.documents), list(self.valid.documents)
-        return hold_out(self.train.documents)
 
 
 class Next(Objective):

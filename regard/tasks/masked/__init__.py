@@ -15,9 +15,9 @@ from regard.tasks.encoder import EmbedConfig, Encoding, body_of
 from regard.tasks.task import Evaluation
 
 if TYPE_CHECKING:
+    from regard.data.texts import Running
     from regard.models.folder import Loaded
     from regard.tasks.masked.filler import Filler
-    from regard.tasks.masked.lesson import Running
     from regard.training.lesson import Job, Lesson
 
 
@@ -45,8 +45,7 @@ class Masked(Encoding):
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Running":
         """Files and folders of running text."""
-        from regard.data.texts import Texts
-        from regard.tasks.masked.lesson import Running
+        from regard.data.texts import Running, Texts
 
         given = [name for name in more if more[name] is not None]
         if given:

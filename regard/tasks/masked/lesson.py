@@ -20,8 +20,8 @@ from regard.atomic import write_text
 from regard.config import Config, TrainConfig, merge
 from regard.data.inputs import Tokens
 from regard.data.rows import IDS, RowFeed, Spans, cut_rows, gather, open_tokens
-from regard.data.texts import Document, Texts, hold_out, parts
-from regard.errors import DataError, ModelError
+from regard.data.texts import Document, Running, Texts, parts
+from regard.errors import ModelError
 from regard.measure.score import Score
 from regard.models.folder import Loaded, load_folder
 from regard.process.device import autocast
@@ -36,30 +36,6 @@ from regard.training.objective import Limit, Loss, Measurement, Objective, undis
 
 VALID_ROWS = 512  # at most, evenly spread
 _DRAWN = 7919  # tells what is hidden apart from what else a seed decides
-
-
-@dataclass(frozen=True)
-class Running:
-    """Running text to learn from, and to measure on if it is given."""
-
-    train: Texts
-    valid: Texts | None = None
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files and folders that are trained on."""
-        return self.train.paths
-
-    def check(self, *, thorough: bool) -> None:
-        """Refuse what is no text; all of it is looked through."""
-        for texts in (self.train, self.valid):
-            if texts is not None and not texts.documents:
-                raise DataError("there is no text in what was given")
-
-    def fingerprints(self) -> dict[str, str]:
-        """Of both."""
-        prints = {"training data": self.train.fingerprint()}
-        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
 
 
 @dataclass(frozen=True)
@@ -200,11 +176,7 @@ def tokenizer_for(folder: Path, documents: list[Document], config: Config, base:
 def lesson_for(job: Job, how: Any) -> Lesson:
     """What a run works with; `how` is the task's own table of the config."""
     data: Running = job.examples
-    kept, held = (
-        (list(data.train.documents), list(data.valid.documents))
-        if data.valid is not None
-        else hold_out(data.train.documents)
-    )
+    kept, held = data.split()
     tokenizer = tokenizer_for(job.folder, kept, job.config, job.base)
     config = job.config
     size = config.model.vocab_size or tokenizer.vocab_size
