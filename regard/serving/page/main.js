@@ -51,12 +51,13 @@ function start(root) {
         task,
         choose,
       );
-      if (!task) return root.replaceChildren(top(""), alarm.node, listed(models), foot("It is asked by its "));
+      if (!task)
+        return root.replaceChildren(top(""), alarm.node, listed(models), foot("It is asked by its "));
       await PAGES[task][1](
-          root,
-          signal,
-          models.filter((model) => model.task === task),
-        );
+        root,
+        signal,
+        models.filter((model) => model.task === task),
+      );
     },
     { trouble: alarm.show },
   );

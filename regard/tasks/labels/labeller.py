@@ -5,7 +5,6 @@
 Before this file: the reader of `regard.tasks.encoder`; after it: `regard classify`, `regard tag`.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from regard.data.inputs import Tokens
 from regard.errors import DataError, ModelError
+from regard.foreign import loads
 from regard.measure.labels import confusion, label_scores
 from regard.models.folder import load_folder
 from regard.tasks.encoder import EmbedConfig
@@ -134,7 +134,7 @@ def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: 
     """The model in a folder."""
     loaded = load_folder(folder, **options)
     try:
-        names = json.loads(loaded.files[LABELS])
+        names = loads(loaded.files[LABELS])
     except (KeyError, ValueError) as error:
         raise ModelError(f"{folder} has no {LABELS} that can be read; copy the folder again") from error
     model: Any = loaded.model
