@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from encoders import PIECES
 from safetensors.torch import load_file, save_file
 
 import regard
@@ -23,22 +24,6 @@ from regard.tasks.encoder import EmbedConfig
 
 transformers = pytest.importorskip("transformers")
 
-PIECES = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "##s",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    ".",
-    "dog",
-]
 V, D, N, LENGTH = len(PIECES), 24, 3, 19
 BERT = {
     "vocab_size": V,
