@@ -26,6 +26,9 @@ MOST_SPELLED = 2**22  # characters of all pieces of a vocabulary, or of all that
 MOST_NODES = 750_000  # of the tree that a unigram vocabulary is kept in; each takes 340 bytes
 MOST_MERGES = 700_000  # of a byte-pair vocabulary
 MOST_MERGED = 2**24  # characters of all of them
+MOST_PICTURE = 2**28  # bytes of a picture's file
+MOST_PIXELS = 2**26  # of a picture: 8,192 x 8,192; a file of a hundred bytes may claim billions
+MOST_PICTURES = 2**24  # of one array of pictures
 LONGEST_WORD = 1000  # characters; the vocabulary is learned from longer ones in parts
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

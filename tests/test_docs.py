@@ -26,8 +26,19 @@ ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 # From the first room a sentence enters to the last; a room may use those before it.
 ROOMS = (
-    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "data", "fused"),
-    *("attention", "layers", "measure", "models", "decoding", "engine", "training", "tasks", "interop"),
+    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "images", "data"),
+    *(
+        "fused",
+        "attention",
+        "layers",
+        "measure",
+        "models",
+        "decoding",
+        "engine",
+        "training",
+        "tasks",
+        "interop",
+    ),
     *("look", "compare", "serving", "cli"),
 )
 UNWRITTEN = "(to be written)"

@@ -1,0 +1,1 @@
+"""Pictures to numbers, and back to what people see."""
