@@ -25,7 +25,7 @@ import torch
 from report import write_report
 
 from regard.atomic import TEMPORARY
-from regard.tasks.translation.train import train
+from regard.tasks.train import train
 from regard.text.phrasebook import phrases
 
 SETTINGS = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from report import write_report
 
 from regard.presets import PRESETS
-from regard.tasks.translation.train import train
+from regard.tasks.train import train
 
 
 def bleu_after(data: Path, preset: str, steps: int, folder: Path) -> tuple[float, float]:

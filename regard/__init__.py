@@ -3,8 +3,8 @@
 The public names are below; each is loaded when it is first used, so that `import regard` costs nothing
 and the command line answers at once.
 
-    regard.train(...)                   pairs of lines -> a model folder
-    regard.load("runs/demo")            a model folder -> a Translator
+    regard.train(..., task="language")  files -> a model folder; a translator where no task is named
+    regard.load("runs/demo")            a model folder -> a Translator, a Writer, what its task makes of it
     regard.look("runs/demo", "...")     a sentence -> what every head looked at
     regard.attend(query, key, value)    attention itself
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from regard.look.look import look
     from regard.models.transformer import Transformer
     from regard.tasks.task import load
-    from regard.tasks.translation.train import train
+    from regard.tasks.train import train
     from regard.tasks.translation.translator import Translator
     from regard.text.phrasebook import phrases
     from regard.text.tokenizer import Tokenizer
@@ -67,7 +67,7 @@ _HOMES = {
     "look": "regard.look.look",
     "phrases": "regard.text.phrasebook",
     "record": "regard.attention.record",
-    "train": "regard.tasks.translation.train",
+    "train": "regard.tasks.train",
 }
 
 watch()

@@ -20,7 +20,7 @@ def test_names_are_the_ones_of_their_homes():
     from regard.config import Config
     from regard.data.corpus import Corpus
     from regard.tasks.task import load
-    from regard.tasks.translation.train import train
+    from regard.tasks.train import train
 
     assert (regard.Config, regard.Corpus) == (Config, Corpus)
     assert (regard.load, regard.train) == (load, train)

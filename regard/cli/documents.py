@@ -65,7 +65,7 @@ def documents(options: Options) -> None:
     training never saw.
     """
     from regard.measure.rouge import require_rouge
-    from regard.tasks.translation.train import train
+    from regard.tasks.train import train
     from regard.training.workspace import DATA, refuse_foreign
 
     require_rouge()

@@ -65,6 +65,8 @@ class Options:
         given = [name for name, plain in drawing.items() if getattr(self, name) != plain]
         if given and self.temperature is None:
             raise UsageError(f"--{given[0].replace('_', '-')} says how to draw; it needs --temperature")
+        if self.prompt is not None and str(self.source) != "-":
+            raise UsageError(f"a prompt and -i {self.source} were given; prompts come from one of them")
         if self.overflow not in OVERFLOW:
             raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
         if self.batch_size < 1:

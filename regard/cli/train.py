@@ -14,7 +14,6 @@ from typer.core import TyperCommand
 
 from regard.cli.console import note
 from regard.cli.options import takes
-from regard.errors import UsageError
 
 
 class TrainCommand(TyperCommand):
@@ -166,13 +165,11 @@ def train(options: Options) -> None:
     """Train a model on your data; run again, it goes on."""
     from regard.tasks.task import task_named
 
-    if options.valid_parses and not options.valid:
-        raise UsageError("--valid-parses are the trees of --valid, which was not given")
     task = task_named(options.task)
     trees = {"parses": options.parses, "valid_parses": options.valid_parses}
     more = {name: path for name, path in trees.items() if path is not None}
     options.check()
-    examples = task.read(options.files, options.valid, **more)
+    examples = task.examples(options.files, options.valid, **more)
     from regard.training.run import Asked
     from regard.training.run import train as run
 

@@ -88,6 +88,12 @@ class Task:
         """What is learned from, and measured on if that is given; nothing is read yet."""
         raise UsageError(f"task={self.name} does not say what it learns from")
 
+    def examples(self, files: Sequence[Any], valid: Sequence[Any] | None = None, **more: Any) -> "Examples":
+        """`read`, where what it does not name is refused."""
+        if strange := more.keys() - signature(self.read).parameters.keys():
+            raise UsageError(f"{min(strange)} means nothing to task={self.name}")
+        return self.read(files, valid, **more)
+
     def defaults(self) -> dict[str, Any]:
         """The settings that everything else is laid over."""
         return {"task": self.name}

@@ -64,5 +64,6 @@ def test_what_is_refused(folder: Path, model: Path, regard: Run) -> None:
         (["--tokens", "0"], "tokens (0)"),
         (["--temperature", "1", "--min-p", "2"], "min_p (2)"),
         (["--repetition-penalty", "0"], "repetition_penalty (0)"),
+        (["-i", "prompts.txt"], "a prompt and -i prompts.txt were given"),
     ):
         assert words in complaint(regard("generate", "-m", folder, "a", *flags))

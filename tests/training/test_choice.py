@@ -11,7 +11,7 @@ from command import environment
 from regard.config import TrainConfig
 from regard.process import machine
 from regard.process.cores import Cores
-from regard.tasks.translation.train import train
+from regard.tasks.train import train
 from regard.training import choice as module
 from regard.training.choice import (
     BEHIND,

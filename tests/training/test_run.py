@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 import regard
 from regard.errors import DataError, UsageError
-from regard.tasks.translation.train import train
+from regard.tasks.train import train
 from regard.training import loop
 from regard.training import trainer as trainer_module
 from regard.training.run import Result

@@ -34,8 +34,6 @@ class Language(Task):
         """Files and folders of plain text."""
         from regard.data.texts import Running, Texts
 
-        if more:
-            raise UsageError(f"--{next(iter(more)).replace('_', '-')} means nothing to task={self.name}")
         return Running(Texts(tuple(files)), Texts(tuple(valid)) if valid else None)
 
     def defaults(self) -> dict[str, Any]:

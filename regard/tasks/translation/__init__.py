@@ -1,6 +1,6 @@
 """Translation: pairs of lines in, a translator out.
 
-A run: `files` and `prepare` (to a lesson), `validation` (its scores), `card`, `train` (the call). A folder:
+A run: `files` and `prepare` (to a lesson), `validation` (its scores), `card`. A folder:
 `load`, `translator` (text to text), `evaluate`. `distill` is both: a teacher writes what a student learns.
 """
 
@@ -31,13 +31,22 @@ class Translation(Task):
     exports: ClassVar = {to: f"regard.interop.{to}:write" for to in ("ctranslate2", "huggingface", "onnx")}
     serves = "regard.serving.libretranslate:LibreTranslate"
 
-    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Pairs":
+    def read(
+        self,
+        files: Sequence[Any],
+        valid: Sequence[Any] | None = None,
+        parses: Path | None = None,
+        valid_parses: Path | None = None,
+        **more: Any,
+    ) -> "Pairs":
         """Two aligned files or a TSV; `parses` and `valid_parses` are dependency trees of the sources."""
         from regard.tasks.translation.files import corpus_of
         from regard.tasks.translation.prepare import Pairs
 
-        held = corpus_of(valid, more.get("valid_parses")) if valid else None
-        return Pairs(corpus_of(files, more.get("parses")), held)
+        if valid_parses and not valid:
+            raise UsageError("--valid-parses are the trees of --valid, which was not given")
+        held = corpus_of(valid, valid_parses) if valid else None
+        return Pairs(corpus_of(files, parses), held)
 
     def preset(self, asked: Mapping[str, Any]) -> str | None:
         """The one that the minutes can fill."""

@@ -56,7 +56,7 @@ class Options:
 
 def demo(options: Options) -> None:
     """Train on a phrasebook, score, translate."""
-    from regard.tasks.translation.train import train
+    from regard.tasks.train import train
     from regard.training.workspace import DATA, refuse_foreign
 
     refuse_foreign(options.output)

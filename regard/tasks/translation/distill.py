@@ -30,10 +30,10 @@ from regard.process.lock import locked
 from regard.process.progress import Reporter, build_reporter, duration
 from regard.process.stopping import Stopped, listen
 from regard.tasks.task import expect
-from regard.tasks.translation import TASK, prepare
+from regard.tasks.train import train
+from regard.tasks.translation import TASK
+from regard.tasks.translation.files import Files, corpus_of
 from regard.tasks.translation.load import equip
-from regard.tasks.translation.prepare import Files
-from regard.tasks.translation.train import train
 from regard.tasks.translation.translator import Translator
 from regard.text.normalise import normalise
 from regard.text.tokenizer import Tokenizer
@@ -116,7 +116,7 @@ def distill(
     file, quiet = options.get("config_file"), options.get("quiet", False)
     config = settle(TASK, preset, Path(file) if file else None, overrides)
     _refuse_other_models(folder, home, fresh=fresh)
-    given = prepare.as_corpus(valid) if valid is not None else None
+    given = corpus_of([valid]) if valid is not None else None
     if given is not None:
         given.check_files()  # before hours of translating
     expect(home, "translation")
@@ -177,8 +177,7 @@ def _text_of(teacher: Path, sources: Files | None, tokenizer: Tokenizer) -> _Tex
     if isinstance(sources, str | Path) and not str(sources).removesuffix(".gz").endswith(".tsv"):
         sources = Corpus(sources=(Path(sources),), targets=(Path(sources),))
     if sources is not None:
-        corpus = prepare.as_corpus(sources)
-        corpus.check_paths()
+        corpus = corpus_of([sources])
         # A text alone is read as its own translation, which nobody looks at.
         return _Text(corpus, tokenizer, corpus.sources != corpus.targets or bool(corpus.tables))
     store = reopen_store(teacher / "store" / "train") if tokenizer.pieces == tokenizer.target_pieces else None

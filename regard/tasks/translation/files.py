@@ -1,34 +1,46 @@
 """The files of pairs that `train`, `evaluate` and `check` are given, as a corpus.
 
-Two arguments are source and target, one is a TSV. Each may be a list with commas; a path that exists is
-taken as it is, commas and all.
+Two arguments are source and target, one is a TSV. Each may be a list, from the command line with commas; a
+path that exists is taken as it is, commas and all. A script may also hand over a corpus.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
 
+Files = str | Path | Sequence[str | Path] | Corpus
 _SHAPES = "give SRC TGT, or one PAIRS.tsv; several files go in one list with commas: a.en,b.en a.de,b.de"
 
 
-def corpus_of(arguments: Sequence[Path], parses: Path | None = None) -> Corpus:
+def corpus_of(arguments: Sequence[Files], parses: Path | None = None) -> Corpus:
     """A corpus from the files as a person named them; each is there and holds something."""
     if len(arguments) > 2:
         raise UsageError(f"{len(arguments)} files given; {_SHAPES}")
-    lists = [_listed(argument) for argument in arguments]
-    trees = _listed(parses) if parses else ()
-    if len(lists) == 1:
-        corpus = Corpus(tables=lists[0], parses=trees)
-    else:
-        corpus = Corpus(sources=lists[0], targets=lists[1], parses=trees)
+    corpus = _corpus(*arguments)
+    if parses:
+        corpus = replace(corpus, parses=_listed(parses))
     corpus.check_paths()
     return corpus
 
 
-def _listed(argument: Path) -> tuple[Path, ...]:
-    """The paths in a list with commas."""
-    if argument.exists():
-        return (argument,)
+def _corpus(first: Files, second: Files | None = None) -> Corpus:
+    if isinstance(first, Corpus) and second is None:
+        return first
+    if isinstance(first, Corpus) or isinstance(second, Corpus):
+        raise UsageError("a corpus holds its own targets; give it alone")
+    if second is not None:
+        return Corpus(sources=_listed(first), targets=_listed(second))
+    alone = isinstance(first, str | Path)
+    return Corpus(tables=_listed(first)) if alone else Corpus.of(_listed(first))
+
+
+def _listed(argument: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
+    """The paths of a list, or of one with commas."""
+    if not isinstance(argument, str | Path):
+        return tuple(Path(path) for path in argument)
+    if Path(argument).exists():
+        return (Path(argument),)
     return tuple(Path(name) for name in str(argument).split(",") if name)

@@ -4,7 +4,7 @@ Each step is done once a run: what a run that was stopped has left in its folder
 the task (`__init__.py`); before this file: `regard.data`; after it: `regard.training.run`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from regard.training.loss import Forced
 
 SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
 
-Files = str | Path | Sequence[str | Path] | Corpus
 NEEDED = 200  # steps of a whole run, below which no preset translates (benchmarks/results/steps.md)
 
 
@@ -65,21 +64,6 @@ class Data:
     store: Store
     feed: PairFeed
     validation: Validation | None
-
-
-def as_corpus(sources: Files, targets: Files | None = None) -> Corpus:
-    """One corpus from a path, several, or a ready one."""
-    if isinstance(sources, Corpus):
-        return sources
-    if targets is None:
-        return Corpus.of(_paths(sources))
-    if isinstance(targets, Corpus):
-        raise UsageError("a corpus holds its own targets; give it alone")
-    return Corpus(sources=_paths(sources), targets=_paths(targets))
-
-
-def _paths(files: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
-    return (Path(files),) if isinstance(files, str | Path) else tuple(Path(file) for file in files)
 
 
 def with_languages(config: Config, corpus: Corpus) -> Config:

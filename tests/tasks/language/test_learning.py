@@ -211,7 +211,7 @@ def test_bad_text_is_one_line(
             ["--set", "model.kind=rnn", "--set", "model.bigrams=0"],
             "model.kind=rnn is none that task=language can use",
         ),
-        (["--parses", "x.conllu"], "--parses means nothing to task=language"),
+        (["--parses", "x.conllu"], "parses means nothing to task=language"),
         (["--set", "positions.kind=learned", "--set", "positions.max_length=7"], "data.context (13) must be"),
     ],
 )

@@ -49,3 +49,12 @@ def test_a_missing_file_is_named(name: str):
 def test_a_list_of_nothing(name: str):
     with pytest.raises((UsageError, DataError)):
         corpus_of([Path(name)])
+
+
+def test_a_script_hands_over_lists_and_corpora():
+    sides = corpus_of([[Path("a"), Path("b")], ["c", "d"]])
+    assert (sides.sources, sides.targets) == ((Path("a"), Path("b")), (Path("c"), Path("d")))
+    assert corpus_of([["a", "b"]]) == corpus_of(["a", Path("b")])
+    assert corpus_of([sides]) is sides
+    with pytest.raises(UsageError, match="its own targets"):
+        corpus_of(["a", sides])

@@ -8,20 +8,10 @@ from regard.config import Config, merge
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
 from regard.tasks.translation import TASK
-from regard.tasks.translation.prepare import as_corpus, tokenizer_for, with_dropout, with_vocabulary
+from regard.tasks.translation.prepare import tokenizer_for, with_dropout, with_vocabulary
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.run import model_for
 from regard.training.settle import settle
-
-
-def test_corpora_from_one_path_two_or_many(tmp_path: Path) -> None:
-    table, src, tgt = tmp_path / "a.tsv", tmp_path / "a.en", tmp_path / "a.de"
-    assert as_corpus(str(table)) == Corpus(tables=(table,))
-    assert as_corpus([src, tgt]) == as_corpus(src, tgt) == Corpus((src,), (tgt,))
-    assert as_corpus([src, src], [tgt, tgt]) == Corpus((src, src), (tgt, tgt))
-    assert as_corpus(Corpus((src,), (tgt,))) == Corpus((src,), (tgt,))
-    with pytest.raises(UsageError, match="its own targets"):
-        as_corpus(src, Corpus((src,), (tgt,)))
 
 
 def test_a_run_without_a_bound_gets_the_default_minutes() -> None:
