@@ -24,6 +24,7 @@ class Kinds(Mapping[str, Any]):
     def __init__(self, word: str, group: str, own: dict[str, str]) -> None:
         self.word, self.group, self.own = word, group, own
         self._held: dict[str, Any] = {}
+        self.asked: set[str] = set()  # what is not ours and was asked for: see `at_fault`
         self._entries: dict[str, Any] | None = None
 
     def add(self, name: str, thing: Any) -> None:
@@ -35,6 +36,8 @@ class Kinds(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._held:
             self._held[name] = self._load(name)
+        if self.foreign(name):
+            self.asked.add(name)
         return self._held[name]
 
     def __contains__(self, name: object) -> bool:
@@ -133,3 +136,27 @@ TASKS = Kinds(
         "tag": "regard.tasks.labels:TAG",
     },
 )
+TABLES = (SCORES, KERNELS, POSITIONS, MODELS, TASKS)
+
+
+def at_fault(error: BaseException) -> str | None:
+    """What is not ours and was in use when something broke: `task=mine (mine.py line 7)`; None: all is ours.
+
+    The line is the last one of its files on the way to the error, if it came by there.
+    """
+    asked = [(table, name) for table in TABLES for name in sorted(table.asked)]
+    homes = {home: f"{table.word}={name}" for table, name in asked for home in _homes(table[name])}
+    step, found = error.__traceback__, None
+    while step is not None:
+        code = step.tb_frame.f_code
+        if who := homes.get(step.tb_frame.f_globals.get("__name__")):
+            found = f"{who} ({code.co_filename.rpartition('/')[2]} line {step.tb_lineno})"
+        step = step.tb_next
+    return found or ", ".join(f"{table.word}={name}" for table, name in asked) or None
+
+
+def _homes(thing: Any) -> set[Any]:
+    """The modules that a thing was written in; of a value made of functions, theirs."""
+    parts = (thing, type(thing), *getattr(thing, "__dict__", {}).values())
+    homes = {getattr(part, "__module__", None) for part in parts}
+    return {home for home in homes if home and home.partition(".")[0] not in ("regard", "builtins")}

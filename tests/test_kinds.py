@@ -1,19 +1,24 @@
 """The tables behind the words: ours, what a script adds, what packages bring, and what breaks."""
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from regard.attention.kernel import build_kernel
+from regard.attention.kernel import Kernel, build_kernel
 from regard.attention.positions import Positions, Scheme, build_positions, build_relations
 from regard.attention.score import Dot, Score, build_score
 from regard.attention.site import reading
+from regard.cli.main import run as command
 from regard.config import AttentionConfig, Config, PositionsConfig, merge
 from regard.errors import UsageError
 from regard.kinds import KERNELS, MODELS, POSITIONS, SCORES, TASKS, Kinds
+from regard.tasks.language import Language
+from regard.training.lesson import Job, Lesson
 
 
 @pytest.fixture
@@ -79,6 +84,64 @@ def test_a_broken_contract_is_one_line() -> None:
     with pytest.raises(UsageError, match="kind=half made a NoneType, not Positions"):
         build_positions(PositionsConfig(kind="half"), 5)
     assert type(build_relations(PositionsConfig(kind="half"), reading(0), 3, 5)) is Positions
+
+
+class Fickle(Score):
+    """Keeps its contract for two queries."""
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return (q @ k.transpose(-2, -1))[:, :, :2]
+
+
+class Narrow(Kernel):
+    """Loses a place."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        return super().forward(q, k, v, **options)[:, :, 1:]
+
+
+class Long(Positions):
+    """One score too many."""
+
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:
+        return torch.zeros(1, 1, q.shape[2], keys + 1)
+
+
+class Forgetful(Language):
+    """A task that looks for what is not there."""
+
+    name = "mine"
+
+    def lesson(self, job: Job) -> Lesson:
+        return {}["lesson"]  # type: ignore[no-any-return]
+
+
+BROKEN: dict[str, tuple[Kinds, str, Any, str]] = {
+    "score": (SCORES, "attention.score", lambda n_heads, d_head: Fickle(), "RuntimeError"),
+    "kernel": (KERNELS, "attention.kind", lambda config, site: Narrow(), "RuntimeError"),
+    "position": (POSITIONS, "positions.kind", Scheme(inside=lambda *shape: Long()), "RuntimeError"),
+    "model": (MODELS, "model.kind", lambda config: torch.nn.Linear(2, 3), "Error"),
+    "task": (TASKS, "task", Forgetful(), r"test_kinds.py line \d+\) broke: KeyError: 'lesson'"),
+}
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize("part", BROKEN)
+def test_what_breaks_at_work_is_one_line(
+    part: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    table, word, thing, said = BROKEN[part]
+    table.add("mine", thing)
+    text = tmp_path / "sea.txt"
+    text.write_text("the sea was grey and cold\n" * 40, encoding="utf-8")
+    words = ["train", str(text), "-o", str(tmp_path / "out"), "--set", "model.d_model=16"]
+    words += ["--set", "model.n_heads=2", "--set", "train.max_steps=2", "--set", "train.precision=fp32"]
+    words += ["--set", "train.threads=1", "--set", "data.context=13"]
+    words += ["--task", "mine"] if part == "task" else ["--task", "language", "--set", f"{word}=mine"]
+    assert command(words) == 2
+    lines = capfd.readouterr().err.splitlines()
+    assert "Traceback" not in "".join(lines)
+    assert re.search(f"{word}=mine .*{said}", lines[-1])
 
 
 def installed(folder: Path, source: str, entries: str) -> None:

@@ -41,7 +41,7 @@ def assert_twins(kernel: Any, q: Tensor, k: Tensor, v: Tensor, **options: Any) -
         out, shown = kernel.show(q, k, v, **options)
         torch.testing.assert_close(kernel(q, k, v, **options), expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
-    shown = shown if isinstance(shown, Tensor) else shown.dense()
+    shown = shown.to_dense()
     torch.testing.assert_close(shown, weights, atol=1e-5, rtol=1e-5)
     assert_same_gradients(out, expected, (q, k, v))
 

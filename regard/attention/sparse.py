@@ -45,7 +45,7 @@ class SparseWeights:
         order = places[there].argsort()
         return places[there][order], part.values[batch, head, at][there][order]
 
-    def dense(self) -> Tensor:
+    def to_dense(self) -> Tensor:
         """All of them (B, H, T, S), for sequences that are short enough to be looked at whole."""
         rows, heads, queries, keys = self.shape
         if queries * keys > DENSE:

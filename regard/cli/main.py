@@ -39,7 +39,8 @@ from regard.cli import (
     translate,
 )
 from regard.cli.console import steady_streams
-from regard.errors import RegardError, one_line
+from regard.errors import RegardError, error_line, one_line
+from regard.kinds import TABLES, at_fault
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -109,6 +110,8 @@ def _start(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line; the exit code."""
+    for table in TABLES:
+        table.asked.clear()
     try:
         command = typer.main.get_command(app)
         with command.make_context("regard", list(argv)) as context:
@@ -127,7 +130,9 @@ def run(argv: Sequence[str]) -> int:
         return _end(f"error: {error}", error.exit_code)
     except OSError as error:
         return _end(f"error: {_describe(error)}", 2 if error.errno in _WRONG_PATH else 5)
-    except Exception:
+    except Exception as error:
+        if who := at_fault(error):
+            return _end(f"error: {who} broke: {error_line(error)}", 2)
         traceback.print_exc()
         return _end("this is a fault of Regard, not yours: please report it with the lines above", 1)
     return 0

@@ -14,7 +14,6 @@ from typing import Any
 from regard.errors import ModelError, shown
 from regard.foreign import MOST_JSON, MOST_MERGED, MOST_MERGES, check_strings, read_bytes, read_json
 from regard.text.normalise import SPACE_MARK
-from regard.text.pieces import SentencePieces
 from regard.text.running import ALPHABET, RunningText, written
 from regard.text.tokenizer import Specials, Tokenizer
 from regard.text.vocabulary import all_merges
@@ -100,7 +99,7 @@ def _merges(path: Path) -> list[str]:
 
 def write(tokenizer: Tokenizer, out: Path) -> None:
     """tokenizer.json and tokenizer_config.json: what AutoTokenizer reads."""
-    rust = _sentencepiece(tokenizer) if isinstance(tokenizer, SentencePieces) else _running(tokenizer)
+    rust = _sentencepiece(tokenizer) if tokenizer.models else _running(tokenizer)
     (out / "tokenizer.json").write_text(rust.to_str(pretty=True), encoding="utf-8")
     named = {"bos_token": tokenizer.begin_id, "eos_token": tokenizer.end_id, "pad_token": tokenizer.pad_id}
     settings = {
@@ -149,7 +148,7 @@ def _face(piece: str) -> str:
         return f"<0x{raw[0]:02X}>"
 
 
-def _sentencepiece(tokenizer: SentencePieces) -> Any:
+def _sentencepiece(tokenizer: Tokenizer) -> Any:
     """A SentencePiece model that merges by score, with bytes for what has no piece: Llama's."""
     from tokenizers import AddedToken, decoders, normalizers
     from tokenizers import Tokenizer as RustTokenizer

@@ -89,11 +89,12 @@ def _fill_ends(spec: Any, model: Transformer, loaded: Loaded) -> None:
     config, tokenizer = loaded.config, loaded.tokenizer
     spec.encoder.embeddings[0].weight = model.embedding.weight.detach()
     spec.decoder.embeddings.weight = model.target_embedding.weight.detach()
+    norm: Any
     for side, norm in ((spec.encoder, model.encoder_norm), (spec.decoder, model.decoder_norm)):
         side.scale_embeddings = config.model.scale_embedding
         if config.positions.kind != "rotary":
             side.position_encodings.encodings = position_table(model, config)
-        if isinstance(norm, nn.LayerNorm):
+        if config.model.norm == "pre":
             _fill_norm(side.layer_norm, norm)
     spec.decoder.projection.weight = model.output_weight.detach()
     bias = _output_bias(model, tokenizer)

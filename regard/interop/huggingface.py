@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.config import Config, ModelConfig
 from regard.interop import sentencepiece
@@ -20,7 +20,6 @@ from regard.layers.residual import gain_and_bias
 from regard.models.folder import Loaded
 from regard.models.transformer import Transformer
 from regard.text.normalise import SPACE_MARK
-from regard.text.pieces import SentencePieces
 from regard.text.tokenizer import Tokenizer
 
 SIDES = ("encoder", "decoder")
@@ -84,7 +83,7 @@ def write(loaded: Loaded, out: Path) -> None:
     )
     _write_json(out / "config.json", _config(config, loaded.tokenizer))
     _write_json(out / "generation_config.json", _generation(config, loaded.tokenizer))
-    if post or isinstance(loaded.tokenizer, SentencePieces):
+    if post or loaded.tokenizer.models:
         _write_marian_tokenizer(loaded.tokenizer, out)
     else:
         _write_fast_tokenizer(loaded.tokenizer, out)
@@ -94,7 +93,7 @@ def tensors(model: Transformer, config: Config) -> dict[str, Tensor]:
     """The weights under their names; those that are tied once."""
     state = model.state_dict()
     for name, norm in model.named_modules():
-        if isinstance(norm, nn.LayerNorm):
+        if getattr(norm, "native", None) == "moved":
             state |= zip((f"{name}.weight", f"{name}.bias"), gain_and_bias(norm), strict=True)
     found: dict[str, Tensor] = {}
     for ours, theirs in names(config.model):
@@ -164,7 +163,7 @@ def _generation(config: Config, tokenizer: Tokenizer) -> dict[str, Any]:
 def _write_marian_tokenizer(tokenizer: Tokenizer, out: Path) -> None:
     """source.spm, target.spm, vocab.json: what MarianTokenizer reads."""
     source = sentencepiece.write(tokenizer, 0)
-    same = not isinstance(tokenizer, SentencePieces) or tokenizer.models[0] == tokenizer.models[1]
+    same = not tokenizer.models or tokenizer.models[0] == tokenizer.models[1]
     (out / "source.spm").write_bytes(source)
     (out / "target.spm").write_bytes(source if same else sentencepiece.write(tokenizer, 1))
     _write_json(out / "vocab.json", {piece: number for number, piece in enumerate(tokenizer.pieces)})

@@ -18,7 +18,7 @@ from regard.errors import ModelError, shown
 from regard.foreign import LONGEST_TOKEN, read_bytes
 from regard.interop.parts import need
 from regard.text.normalise import SPACE_MARK
-from regard.text.pieces import PieceModel, SentencePieces
+from regard.text.pieces import PieceModel
 from regard.text.tokenizer import BEGIN, END, MASK, PAD, Tokenizer
 from regard.text.vocabulary import RESERVED, SPECIALS
 
@@ -220,7 +220,7 @@ def _children(
 
 def write(tokenizer: Tokenizer, side: int) -> bytes:
     """The model that cuts the source (0) or the target (1): the same pieces, taken in the same order."""
-    if isinstance(tokenizer, SentencePieces):
+    if tokenizer.models:
         return _imported(tokenizer.models[side])
     kinds = {PAD: CONTROL, BEGIN: CONTROL, END: CONTROL, MASK: UNKNOWN}
     entries = [

@@ -49,14 +49,13 @@ def draw_gates(cell: nn.Module) -> None:
 
     Forget gates begin open (Jozefowicz et al. 2015).
     """
-    for name, weight in cell.named_parameters():
-        for gate, part in enumerate(weight.chunk(4)):
-            if "bias" in name:
-                nn.init.constant_(part, 1.0 if gate == 1 and "bias_ih" in name else 0.0)
-            elif "weight_hh" in name:
-                nn.init.orthogonal_(part)
-            else:
-                nn.init.xavier_uniform_(part)
+    for inputs, hidden, *biases in zip(*[iter(cell.parameters())] * 4, strict=True):  # a layer, a direction
+        for part in inputs.chunk(4):
+            nn.init.xavier_uniform_(part)
+        for part in hidden.chunk(4):
+            nn.init.orthogonal_(part)
+        for bias, open_ in zip(biases, (1.0, 0.0), strict=True):
+            nn.init.zeros_(bias).chunk(4)[1].fill_(open_)
 
 
 class LSTM(nn.LSTM):

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from regard.attention.record import Tape, Vectors, record
 from regard.attention.site import Site
-from regard.attention.sparse import SparseWeights
 from regard.data.inputs import Tokens
 
 Keep = Callable[[str], bool]  # which attentions to keep, by name
@@ -119,7 +118,8 @@ def heard(tape: Tape, keep: Keep | None = None) -> dict[str, list[Heard]]:
     """The calls of a tape, by the name of the attention; all of them, or those to keep."""
     return {
         site.name: [
-            Heard(site, _written_out(weights), vectors)
+            # All weights (R, H, T, S); the length of what is looked at was bounded before.
+            Heard(site, weights.to_dense(), vectors)
             for weights, vectors in zip(tape[site.name], tape.vectors(site.name), strict=True)
         ]
         for site in tape.sites()
@@ -180,11 +180,6 @@ def _rows(steps: Sequence[Step], read: Sequence[int], sentence: int) -> list[int
 def _likeliest(step: Step, row: int) -> Best:
     logp, ids = (part[row].tolist() for part in step.best)
     return [(number, math.exp(each)) for number, each in zip(ids, logp, strict=True)]
-
-
-def _written_out(weights: Tensor | SparseWeights) -> Tensor:
-    """All weights (R, H, T, S); the length of what is looked at was bounded before."""
-    return weights.dense() if isinstance(weights, SparseWeights) else weights
 
 
 def _row(heard: Heard, row: int) -> Heard:

@@ -91,7 +91,7 @@ def wish_of(ask: Completion) -> "Wish":
     )
 
 
-class Glance(schema.Given):
+class Inspection(schema.Given):
     """A text to look into, with heads switched off or not."""
 
     model: Annotated[str, Field(max_length=1000)] = ""

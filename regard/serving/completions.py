@@ -18,7 +18,7 @@ from regard.errors import RegardError
 from regard.serving import limits as bounds
 from regard.serving import schema
 from regard.serving.answers import in_json, openai_error, ready
-from regard.serving.completion import Asked, Choice, Completion, Glance, Glimpse, Loaded, wish_of
+from regard.serving.completion import Asked, Choice, Completion, Glimpse, Inspection, Loaded, wish_of
 from regard.serving.door import event, listening, read, results
 from regard.serving.engine import check_heads
 from regard.serving.family import Family, Place, Route
@@ -111,7 +111,7 @@ class Completions(Family):
 
     async def look(self, request: Request, fields: dict[str, Any]) -> Response:
         """What every head looked at, reading a text; heads can be switched off."""
-        ask = Glance.of(fields)
+        ask = Inspection.of(fields)
         self.service.check_ready()
         loaded = self.named(ask.model)
         if len(ask.prompt) > self.service.limits.characters:
@@ -128,7 +128,7 @@ class Completions(Family):
             raise _wrong("prompt", str(error)) from error
         return ready(body)
 
-    def _text(self, loaded: Loaded, ask: Glance) -> tuple[str, int]:
+    def _text(self, loaded: Loaded, ask: Inspection) -> tuple[str, int]:
         """The text to look into and its tokens: what can be told of it, if the client takes less than all."""
         try:
             heads = check_heads(loaded.writer.model, ask.heads_off)

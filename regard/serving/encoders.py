@@ -85,7 +85,7 @@ Ask = Embedding | Reading
 
 
 @dataclass(frozen=True)
-class Wish:
+class Errand:
     """What is asked of a batch."""
 
     model: str
@@ -155,7 +155,7 @@ class Encoders(Family):
         """A text as the model takes it, or a refusal; at the desk."""
         raise NotImplementedError
 
-    async def answers(self, request: Request, ask: Ask, wish: Wish) -> tuple[list[Part], list[bytes]]:
+    async def answers(self, request: Request, ask: Ask, wish: Errand) -> tuple[list[Part], list[bytes]]:
         """What is said of each text, and what was read of it."""
         service, loaded = self.service, self.named(ask.model)
         characters = sum(map(len, ask.texts))
@@ -214,7 +214,7 @@ class Vectors(Encoders):
         if ask.dimensions not in (None, loaded.embedder.width):
             said = f"the model gives {loaded.embedder.width} numbers and cannot give {ask.dimensions}"
             raise _wrong("dimensions", said)
-        wish = Wish(loaded.place.name, packed=ask.encoding_format == "base64")
+        wish = Errand(loaded.place.name, packed=ask.encoding_format == "base64")
         parts, found = await self.answers(request, ask, wish)
         tokens, cut = sum(part.tokens for part in parts), sum(part.cut for part in parts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
@@ -243,7 +243,7 @@ class Vectors(Encoders):
         size = bounds.SENTENCE + each * loaded.embedder.width
         return Part(row, len(row), size, cut=len(ids) + FRAME > len(row))
 
-    def run(self, wish: Wish, texts: Sequence[list[int]], threads: int) -> list[bytes]:
+    def run(self, wish: Errand, texts: Sequence[list[int]], threads: int) -> list[bytes]:
         """The vectors as JSON."""
         vectors = self.known()[wish.model].embedder.of_rows(texts)
         if wish.packed:
@@ -265,7 +265,7 @@ class Readers(Encoders):
     async def answer(self, request: Request) -> Response:
         """What is said of the texts."""
         ask = await read(self.service, request, self.takes)
-        wish = Wish(self.named(ask.model).place.name, getattr(ask, "top", 0))
+        wish = Errand(self.named(ask.model).place.name, getattr(ask, "top", 0))
         _, found = await self.answers(request, ask, wish)
         if isinstance(ask.text, str):
             return ready(found[0])
@@ -292,7 +292,7 @@ class Fill(Readers):
             raise _wrong("text", f"it has {tokens} tokens and the model reads {loaded.longest}; shorten it")
         return Part(text, tokens, bounds.SENTENCE + 8 * len(text) + gaps * ask.top * bounds.GUESS)
 
-    def run(self, wish: Wish, texts: Sequence[str], threads: int) -> list[bytes]:
+    def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard fill --json` has them."""
         return [in_json(each.to_dict()) for each in self.models[wish.model].own.fill(texts, top=wish.top)]
 
@@ -307,7 +307,7 @@ class Classify(Readers):
         (text,) = schema.sound([text])
         return Part(text, len(loaded.own.row(text)), bounds.SENTENCE + 8 * len(text) + loaded.labels)
 
-    def run(self, wish: Wish, texts: Sequence[str], threads: int) -> list[bytes]:
+    def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard classify --json` has them."""
         labels = self.models[wish.model].own
         return [in_json(labels.said(each)) for each in labels.classify(texts)]
@@ -331,7 +331,7 @@ class Tag(Readers):
         size = bounds.SENTENCE + 8 * len(text) + len(words) * (bounds.GUESS + loaded.labels)
         return Part(words, tokens + FRAME, size)
 
-    def run(self, wish: Wish, texts: Sequence[list[str]], threads: int) -> list[bytes]:
+    def run(self, wish: Errand, texts: Sequence[list[str]], threads: int) -> list[bytes]:
         """As `regard tag --json` has them."""
         from regard.tasks.labels.labeller import tags_of
 

@@ -1,6 +1,6 @@
 """The model work of the server: batches of sentences in, translations out. It runs in a thread of its own.
 
-What is asked of a batch is one value (`Wish`, `Glance`), so that only sentences that want the same are put
+What is asked of a batch is one value (`Order`, `Glance`), so that only sentences that want the same are put
 together. Before this file: `batcher.py`; beneath it: `regard.decoding`, `regard.look`.
 """
 
@@ -26,7 +26,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Wish:
+class Order:
     """Translate."""
 
     pair: Pair
@@ -51,7 +51,7 @@ class Reading:
     trace: "Traced | None" = None
 
 
-def run(models: dict[Pair, Served], key: Wish | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
+def run(models: dict[Pair, Served], key: Order | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
     """What was wished of each text: a list of readings, the best first; or the JSON of a look.
 
     `threads` are those that the native engine may use here; it gives the same translations with any number.

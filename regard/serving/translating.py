@@ -14,7 +14,7 @@ from regard.serving import limits as bounds
 from regard.serving.asked import Asked, Cut, answer, small
 from regard.serving.batcher import Job
 from regard.serving.document import Document, Sentence, read_document
-from regard.serving.engine import Glance, Pair, Reading, Wish
+from regard.serving.engine import Glance, Order, Pair, Reading
 from regard.serving.family import Family, Place
 from regard.serving.guess import READ
 from regard.serving.limits import Refusal
@@ -61,7 +61,7 @@ class Translating(Family):
     async def warm(self) -> None:
         """The first time is slow: let it not be a client's."""
         for pair in self.directory.places:
-            await self.quick.submit((self, Wish(pair)), ["a"], [1]).all()
+            await self.quick.submit((self, Order(pair)), ["a"], [1]).all()
 
     def run(self, wish: Any, texts: Sequence[str], threads: int) -> list[Any]:
         """Readings of each text, or the JSON of a look."""
@@ -100,7 +100,7 @@ class Translating(Family):
         try:
             cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
             place.hold(cut.bytes(ask))
-            wish = Wish(cut.pair, ask.alternatives + 1, ask.words or cut.traced)
+            wish = Order(cut.pair, ask.alternatives + 1, ask.words or cut.traced)
             batcher = self.slow if long else self.quick
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)

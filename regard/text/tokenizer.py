@@ -86,6 +86,11 @@ class Tokenizer:
         return cls(learn(map(normalise, lines), vocab_size, cuts()))
 
     @property
+    def models(self) -> tuple[Any, ...]:
+        """The SentencePiece models of source and target, where it is made of such."""
+        return ()
+
+    @property
     def pad_id(self) -> int:
         """What fills up a batch."""
         return self.specials.pad

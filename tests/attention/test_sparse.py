@@ -17,7 +17,7 @@ WEIGHTS = SparseWeights((Part(0, VALUES, PLACES, 2),), (1, 1, 3, 4))
 
 def test_written_out() -> None:
     expected = [[0.25, 0, 0, 0.75], [0.5, 0, 0, 0.5], [0, 0, 1.0, 0]]
-    assert WEIGHTS.dense()[0, 0].tolist() == expected
+    assert WEIGHTS.to_dense()[0, 0].tolist() == expected
 
 
 def test_one_row() -> None:
@@ -29,7 +29,7 @@ def test_one_row() -> None:
 
 def test_too_many_are_refused_with_the_numbers() -> None:
     with pytest.raises(UsageError, match="65536 x 65536"):
-        SparseWeights(WEIGHTS.parts, (1, 1, 65536, 65536)).dense()
+        SparseWeights(WEIGHTS.parts, (1, 1, 65536, 65536)).to_dense()
 
 
 def test_a_tape_holds_them_without_gradients() -> None:
@@ -41,4 +41,4 @@ def test_a_tape_holds_them_without_gradients() -> None:
     assert isinstance(weights, SparseWeights)
     assert not weights.parts[0].values.requires_grad
     assert weights.shape == (1, 3, 600, 600)
-    torch.testing.assert_close(weights.dense().sum(-1), torch.ones(1, 3, 600))
+    torch.testing.assert_close(weights.to_dense().sum(-1), torch.ones(1, 3, 600))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from regard.serving.engine import Glance, Wish, run
+from regard.serving.engine import Glance, Order, run
 from regard.serving.family import Place
 from regard.serving.served import load_served
 
@@ -18,7 +18,7 @@ def models(model):
 
 def test_texts_keep_their_places_and_come_once(models):
     texts = ["a b", "c", "a b", "d e f"]
-    found = run(models, Wish(PAIR), texts)
+    found = run(models, Order(PAIR), texts)
     alone = models[PAIR].translator.translate(texts)
     assert [each[0].text for each in found] == alone
     assert found[0] is found[2]
@@ -26,13 +26,13 @@ def test_texts_keep_their_places_and_come_once(models):
 
 
 def test_more_readings_than_the_beam_is_wide(models):
-    (found,) = run(models, Wish(PAIR, n_best=7), ["a b c"])
+    (found,) = run(models, Order(PAIR, n_best=7), ["a b c"])
     assert len(found) == 7
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
 
 
 def test_traced_readings(models):
-    for several in run(models, Wish(PAIR, n_best=3, traced=True), ["a b c", "d"]):
+    for several in run(models, Order(PAIR, n_best=3, traced=True), ["a b c", "d"]):
         for reading in several:
             assert (reading.trace is None) == (reading.text == "")
             if reading.trace:
