@@ -116,6 +116,9 @@ MODELS = Kinds(
     "regard.models",
     {
         "transformer": "regard.models.transformer:Transformer",
+        "parallel": "regard.models.parallel:Parallel",
+        "ctc": "regard.models.ctc:Ctc",
+        "blockwise": "regard.models.blockwise:Blockwise",
         "decoder": "regard.models.decoder:Decoder",
         "encoder": "regard.models.encoder:Encoder",
         "rnn": "regard.models.rnn:RNN",

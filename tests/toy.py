@@ -12,11 +12,11 @@ from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
 from regard.models import build
 from regard.tasks.translation.feed import PairFeed
+from regard.tasks.translation.prepare import objective_for
 from regard.tasks.translation.validation import Validation
 from regard.text.tokenizer import Tokenizer
 from regard.training.checkpoint import newest
 from regard.training.loop import train_loop
-from regard.training.loss import Forced
 from regard.training.metrics import Metrics
 from regard.training.state import State
 from regard.training.trainer import Trainer, unpack
@@ -69,8 +69,13 @@ class Toy:
             build(config),
             config.train,
             PairFeed(self.store, rows[7:], config.train),
-            Forced(config.train.label_smoothing),
-            Validation(self.store, rows[:7], self.tokenizer),
+            objective_for(config, self.tokenizer.specials),
+            Validation(
+                self.store,
+                rows[:7],
+                self.tokenizer,
+                objective=objective_for(config, self.tokenizer.specials, measuring=True),
+            ),
             folder,
             torch.device("cpu"),
         )

@@ -30,6 +30,12 @@ class KeyValue:
         drop = 0 if keep is None else max(0, k.shape[-2] - keep - new.length + 1)
         return KeyValue(k[..., drop:, :], v[..., drop:, :], self.start + drop)
 
+    def first(self, count: int) -> "KeyValue":
+        """The places before `count`; none that is held may have been let go of."""
+        return KeyValue(
+            self.k[..., : count - self.start, :], self.v[..., : count - self.start, :], self.start
+        )
+
     def select(self, rows: Tensor) -> "KeyValue":
         """The given rows of the batch, in that order."""
         return KeyValue(self.k.index_select(0, rows), self.v.index_select(0, rows), self.start)

@@ -44,6 +44,11 @@ def writing(layer: int) -> Site:
     return Site("decoder", layer, causal=True, queries="read", keys="read")
 
 
+def filling(layer: int) -> Site:
+    """What is written at once looks at all of itself."""
+    return Site("decoder", layer, queries="target", keys="target")
+
+
 def crossing(layer: int) -> Site:
     """What is written looks at the source."""
     return Site("decoder", layer, "cross", queries="target")

@@ -32,7 +32,18 @@ class Options:
             show_default="what the teacher was trained on",
         ),
     ] = None
-    preset: Annotated[str, typer.Option(help="The student's: deep (6+1 layers), tiny, small, base.")] = "deep"
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="A student that writes several tokens at once: parallel, ctc, blockwise. It begins with the "
+            "teacher's weights, unless a preset is named.",
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        typer.Option(help="The student's: deep (6+1 layers), tiny, small, base.", show_default="deep"),
+    ] = None
     valid: Annotated[
         list[Path] | None,
         typer.Option(
@@ -76,7 +87,8 @@ def distill(options: Options) -> None:
     sources = text_of(options.files) if options.files else None
     valid = corpus_of(options.valid) if options.valid else None
     asked = read_toml(options.config) if options.config else {}
-    merge(Config(), dict(preset(options.preset)) | asked | options.changes())
+    if options.to is None or options.preset:
+        merge(Config(), dict(preset(options.preset or "deep")) | asked | options.changes())
     from regard.tasks.translation.distill import distill as run
 
     run(
@@ -91,6 +103,7 @@ def distill(options: Options) -> None:
         fresh=options.fresh,
         device=options.device,
         beam=options.beam,
+        to=options.to,
     )
     note(f"translate with it: regard translate -m {shlex.quote(str(options.output))} < text")
 

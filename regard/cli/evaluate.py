@@ -36,6 +36,14 @@ class Options:
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
+    iterations: Annotated[
+        int | None,
+        typer.Option(help="model.kind=parallel: passes over all places.", show_default="the model's"),
+    ] = None
+    lengths: Annotated[
+        int | None,
+        typer.Option(help="model.kind=parallel: lengths that are tried.", show_default="the model's"),
+    ] = None
     batch_size: Annotated[int, typer.Option(help="Lines translated together; changes no result.")] = 32
     min_bleu: Annotated[float | None, typer.Option(help="Exit with code 3 if BLEU is below this.")] = None
     rouge: Annotated[

@@ -56,6 +56,24 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a line: text, score, truncated, n_best.")
     ] = False
+    iterations: Annotated[
+        int | None,
+        typer.Option(help="model.kind=parallel: passes over all places.", show_default="the model's"),
+    ] = None
+    lengths: Annotated[
+        int | None,
+        typer.Option(help="model.kind=parallel: lengths that are tried.", show_default="the model's"),
+    ] = None
+    length: Annotated[
+        int | None, typer.Option(help="model.kind=parallel or ctc: tokens of each line, exactly.")
+    ] = None
+    max_chars: Annotated[
+        int | None, typer.Option(help="model.kind=parallel or ctc: characters of each line, at most.")
+    ] = None
+    rescore: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", readable=False, help="A model that chooses from what was found."),
+    ] = None
     sample: Annotated[bool, typer.Option("--sample", help="Draw words instead of searching the best.")] = (
         False
     )
@@ -93,6 +111,13 @@ class Options:
             )
         if self._drawing() and not self.sample:
             raise UsageError(f"--{next(iter(self._drawing())).replace('_', '-')} needs --sample")
+        for name in ("iterations", "lengths", "length", "max_chars"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"--{name.replace('_', '-')} ({value}) must be at least 1")
+        if self.rescore and (self.sample or self.engine == "ctranslate2"):
+            other = "--sample" if self.sample else "--engine ctranslate2"
+            raise UsageError(f"--rescore chooses from what a search found; it means nothing to {other}")
         if self.sample and self.beam is not None:
             raise UsageError("--sample draws and --beam searches; give one of them")
         if self.shortlist and (self.sample or self.engine == "ctranslate2"):
@@ -148,6 +173,11 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         print(translator.note, file=sys.stderr)
     if options.parses:
         translator = translator.parsed(options.parses)
+    rescorer = None
+    if options.rescore:
+        from regard.tasks.translation.rescore import load_rescorer
+
+        rescorer = load_rescorer(options.rescore, translator)
     waiting = options.batch_size == 1 or (is_standard(options.source) and sys.stdin.isatty())
     return translator.stream(
         lines,
@@ -156,6 +186,11 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         batch_size=options.batch_size,
         sampling=options.sampling(),
         window=1 if waiting else 0,  # somebody waits for the answer to each line
+        iterations=options.iterations,
+        lengths=options.lengths,
+        length=options.length,
+        max_chars=options.max_chars,
+        rescorer=rescorer,
     )
 
 

@@ -6,7 +6,7 @@
 from regard.config.attention import AttentionConfig
 from regard.config.data import DataConfig
 from regard.config.decode import DecodeConfig
-from regard.config.model import REPLACED, ModelConfig
+from regard.config.model import AT_ONCE, ATTENDING, REPLACED, ModelConfig
 from regard.config.positions import POSITION_KINDS, PositionsConfig
 from regard.config.text import TextConfig
 from regard.config.toml import flatten, parse_set, read_toml
@@ -14,6 +14,8 @@ from regard.config.train import TrainConfig
 from regard.config.tree import Config, from_dict, known_keys, merge, to_dict, to_json
 
 __all__ = [
+    "ATTENDING",
+    "AT_ONCE",
     "POSITION_KINDS",
     "REPLACED",
     "AttentionConfig",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from regard.config.rules import between
+from regard.config.rules import between, one_of
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,9 @@ class DecodeConfig:
     max_extra: int = 32
     min_ratio: float = 0.0
     max_source: int = 1024  # tokens of the longest line that is translated; a longer one is refused
+    iterations: int = 4  # model.kind=parallel: times that all is written; the least sure anew each time
+    lengths: int = 3  # model.kind=parallel: lengths that are tried, the likeliest first
+    length: str = "predict"  # model.kind=parallel: foreseen from the source, or cut at the end token
     context: int = 0  # tokens that a model that writes on looks back over; 0: as far as its positions go
 
     def __post_init__(self) -> None:
@@ -23,5 +26,8 @@ class DecodeConfig:
         between("decode.max_ratio", self.max_ratio, 0, 1000)
         between("decode.max_extra", self.max_extra, 1, 100_000)
         between("decode.min_ratio", self.min_ratio, 0, 1000)
+        between("decode.iterations", self.iterations, 1, 1000)
+        between("decode.lengths", self.lengths, 1, 1000)
+        one_of("decode.length", self.length, ("predict", "end"))
         between("decode.context", self.context, 0, 1_000_000)
         between("decode.max_source", self.max_source, 1, 10_000_000)

@@ -11,6 +11,9 @@ from regard.kinds import MODELS
 
 # What attention replaced: kinds of model beside the Transformer.
 REPLACED = ("rnn", "rnn-attention", "lstmn", "conv")
+# The Transformer that writes all places at once, and the one that writes several and checks them.
+AT_ONCE = ("parallel", "ctc")
+ATTENDING = ("transformer", "blockwise", *AT_ONCE)
 
 # What each kind cannot follow: a key, the values that it takes all the same, why not others. What stands in
 # every preset (model.d_ff, model.n_heads) may be given to all and is not heard where it means nothing; so may
@@ -24,9 +27,31 @@ _NO_WINDOW: _Limits = {"model.kernel": ((5,), "it has no windows")} | _BARE
 _NO_SELF: _Limits = {"attention.kind": (("full",), "it has no self-attention")}
 _OWN_ORDER: _Limits = {"positions.kind": (("sinusoidal", "none"), "a recurrence knows order by itself")}
 _NO_PAIRS: _Limits = {"model.bigrams": ((0,), "it has no table of neighbours")}
+_ONE_BY_ONE: _Limits = {
+    "model.upsample": ((2,), "nothing of it is up-sampled"),
+    "model.draft": ((4,), "it writes one token at a time"),
+}
+_AT_ONCE: _Limits = {
+    "positions.kind": (
+        ("sinusoidal", "learned", "relative", "rotary", "alibi", "none"),
+        "what is written at once has no tree",
+    ),
+    "model.draft": ((4,), "it writes all places at once"),
+}
 LIMITS: dict[str, _Limits] = {
-    "transformer": _NO_WINDOW | _NO_PAIRS,
-    "decoder": _NO_WINDOW,
+    "transformer": _NO_WINDOW | _NO_PAIRS | _ONE_BY_ONE,
+    "blockwise": _NO_WINDOW
+    | _NO_PAIRS
+    | {
+        "model.upsample": ((2,), "nothing of it is up-sampled"),
+        "attention.kind": (("full",), "it goes back to what it has read before"),
+    },
+    "parallel": _NO_WINDOW
+    | _NO_PAIRS
+    | _AT_ONCE
+    | {"model.upsample": ((2,), "its length is predicted, or ends where the end comes")},
+    "ctc": _NO_WINDOW | _NO_PAIRS | _AT_ONCE,
+    "decoder": _NO_WINDOW | _ONE_BY_ONE,
     "encoder": {
         "model.kernel": ((5,), "it has no windows"),
         "model.bigrams": ((0,), "it has no table of neighbours"),
@@ -59,7 +84,7 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-tanh", "relu2", "swiglu", "geglu")
 LAYERS: dict[str, dict[str, int]] = {
     "decoder": {"decoder_layers": 1},
     "encoder": {"encoder_layers": 1},
-    **{kind: {"encoder_layers": 1, "decoder_layers": 1} for kind in ("transformer", *REPLACED)},
+    **{kind: {"encoder_layers": 1, "decoder_layers": 1} for kind in (*ATTENDING, *REPLACED)},
 }
 
 
@@ -92,6 +117,8 @@ class ModelConfig:
     output_transform: bool = (
         False  # model.kind=encoder: a product, the activation and a norm before the output
     )
+    upsample: int = 2  # model.kind=ctc: places to write in, for each token of the source
+    draft: int = 4  # model.kind=blockwise: tokens that are proposed together
     bigrams: int = 0  # rows of a table of pairs of neighbours that is added to the embeddings; 0: none
 
     def __post_init__(self) -> None:
@@ -106,6 +133,8 @@ class ModelConfig:
             self.dropout == -1 or 0 <= self.dropout <= 0.95,
             f"model.dropout ({self.dropout:g}) must be between 0 and 0.95, or -1 for chosen by the data",
         )
+        between("model.upsample", self.upsample, 1, 16)
+        between("model.draft", self.draft, 2, 16)
         between("model.bigrams", self.bigrams, 0, 4_000_000)
         between("model.kernel", self.kernel, 1, 1024)
         between("model.norm_eps", self.norm_eps, 1e-12, 1)

@@ -22,6 +22,7 @@ class TrainConfig:
     clip: float = 1.0  # largest gradient norm; 0: no clipping
     weight_decay: float = 0.0
     label_smoothing: float = 0.1
+    glance: float = 0.5  # model.kind=ctc: of what it has wrong, the share that is shown (glancing)
     precision: str = "auto"  # auto: the faster of the two, measured before the first step
     threads: int = 0  # 0: as many as are fastest, measured before the first step
     recompute: str = "auto"  # encoder layers in the backward pass, instead of holding what they made
@@ -43,6 +44,7 @@ class TrainConfig:
         between("train.threads", self.threads, 0, 1024)
         between("train.lr", self.lr, 0, 10)
         between("train.label_smoothing", self.label_smoothing, 0, 0.95)
+        between("train.glance", self.glance, 0, 1)
         between("train.average_span", self.average_span, 0, 1)
         between("train.batch_tokens", self.batch_tokens, 1, 10_000_000)
         for name in ("accumulate", "log_every", "keep"):

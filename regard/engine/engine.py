@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import torch
 
 from regard.decoding.search import Hypothesis, Rules
+from regard.decoding.way import Wanted
 from regard.engine import library
 from regard.engine.path import available
 from regard.engine.places import Places
@@ -52,6 +53,14 @@ class Engine:
         self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)
         if shortlist is not None:
             self._packed.narrow(shortlist)
+
+    def answer(
+        self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int = 32
+    ) -> list[list[Hypothesis]]:
+        """`search`, as whoever translates asks for it."""
+        return self.search(
+            sources, rules, beam=wanted.decode.beam, n_best=wanted.n_best, batch_size=batch_size
+        )
 
     def search(
         self,

@@ -18,6 +18,7 @@ from regard.attention.heads import MultiHead
 from regard.config import Config, DecodeConfig, merge
 from regard.data.inputs import Tokens
 from regard.decoding.search import Hypothesis, Rules
+from regard.decoding.way import Wanted
 from regard.errors import ModelError, UsageError
 from regard.foreign import MOST_JSON, loads, read_bytes, read_json
 from regard.interop.parts import need, plain, position_table, query_scale
@@ -188,6 +189,13 @@ class Runner:
             )
         except (RuntimeError, ValueError) as error:
             raise ModelError(f"{folder} does not open in CTranslate2: {_line(error)}") from error
+
+    def answer(
+        self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int
+    ) -> list[list[Hypothesis]]:
+        """`search`, as whoever translates asks for it."""
+        beam, n_best = wanted.decode.beam, wanted.n_best
+        return self.search(sources, rules, beam=beam, n_best=n_best, batch_size=batch_size)
 
     def search(
         self, sources: Sequence[Sequence[int]], rules: Rules, *, beam: int, n_best: int, batch_size: int

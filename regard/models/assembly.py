@@ -15,7 +15,7 @@ from regard.attention.heads import MultiHead
 from regard.attention.kernel import build_kernel, tie
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_relations
-from regard.attention.site import Site, crossing, reading, writing
+from regard.attention.site import Site, crossing, filling, reading, writing
 from regard.config import Config
 from regard.data.inputs import Tokens
 from regard.layers.decoder import DecoderLayer
@@ -108,12 +108,12 @@ def own_output(config: Config, size: int) -> nn.Parameter | None:
     return nn.Parameter(torch.randn(size, width) * width**-0.5) if apart else None
 
 
-def decoder_layers(config: Config, *, cross: bool) -> nn.ModuleList:
-    """The layers that write, with a look at a memory (`cross`) or without."""
-    shape = config.model
+def decoder_layers(config: Config, *, cross: bool, causal: bool = True) -> nn.ModuleList:
+    """The layers that write, with a look at a memory (`cross`) or without, at the past alone or not."""
+    shape, own = config.model, writing if causal else filling
     return nn.ModuleList(
         DecoderLayer(
-            heads_for(config, writing(i)),
+            heads_for(config, own(i)),
             heads_for(config, crossing(i)) if cross else None,
             shape.d_model,
             shape.decoder_d_ff or shape.d_ff,

@@ -53,11 +53,11 @@ class TransformerState:
         )
 
 
-class Transformer(Tied):
-    """Source ids in, hidden states of the target out; `project` gives logits."""
+class EncoderDecoder(Tied):
+    """What reads a source, and the layers that write; how they write is said by who has them."""
 
-    native = "encoder and decoder"
     matrices: ClassVar = {"own_output": 0}  # a vector a token
+    causal: ClassVar[bool] = True  # what is written looks back alone
 
     def __init__(self, config: Config) -> None:
         shape = config.model
@@ -67,9 +67,13 @@ class Transformer(Tied):
         self.source_positions = build_source(config.positions, shape.d_model)
         self.encoder, bound = encoder_stack(config)
         self.max_length = shorter(self.max_length, bound)
-        self.decoder = decoder_layers(config, cross=True)
+        self.decoder = decoder_layers(config, cross=True, causal=self.causal)
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
+        self.build_more(config)
         self.draw_weights(config)
+
+    def build_more(self, config: Config) -> None:
+        """Whatever a kind has beside these; nothing here."""
 
     def _untie(self, config: Config, positions: Positions) -> None:
         """The matrices that are not one with the source's, and the bias of the output (`model.tied`)."""
@@ -109,6 +113,12 @@ class Transformer(Tied):
         memory: Tensor = self.encoder_norm(x)
         return memory
 
+
+class Transformer(EncoderDecoder):
+    """Source ids in, hidden states of the target out; `project` gives logits."""
+
+    native = "encoder and decoder"
+
     def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
         """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
         memory = self.encode(inputs)
@@ -145,4 +155,4 @@ def count_parameters(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-__all__ = ["Transformer", "TransformerState", "count_parameters"]
+__all__ = ["EncoderDecoder", "Transformer", "TransformerState", "count_parameters"]

@@ -17,7 +17,8 @@ from regard.serving.scratch import SHARED
 from regard.serving.served import Served
 
 if TYPE_CHECKING:
-    from regard.decoding.search import Hypothesis
+    from regard.decoding.search import Hypothesis, Rules
+    from regard.decoding.way import Wanted
     from regard.engine.engine import Engine
     from regard.serving.align import Traced
     from regard.tasks.translation.translator import Translation, Translator
@@ -78,8 +79,17 @@ class _Limited:
     engine: "Engine"
     threads: int
 
-    def search(self, *given: Any, **options: Any) -> "list[list[Hypothesis]]":
-        return self.engine.search(*given, threads=self.threads, **options)
+    def answer(
+        self, sources: Any, rules: "Rules", wanted: "Wanted", *, batch_size: int
+    ) -> "list[list[Hypothesis]]":
+        return self.engine.search(
+            sources,
+            rules,
+            beam=wanted.decode.beam,
+            n_best=wanted.n_best,
+            batch_size=batch_size,
+            threads=self.threads,
+        )
 
 
 def _limited(translator: "Translator", threads: int) -> "Translator":

@@ -45,6 +45,16 @@ class Specials(NamedTuple):
     end: int = END
     never: tuple[int, ...] = (PAD, BEGIN, MASK)  # what is never written
 
+    @property
+    def mask(self) -> int:
+        """What stands where a token is not known yet; the last of what is never written."""
+        return self.never[-1]
+
+    @property
+    def blank(self) -> int:
+        """What a place says that says nothing (CTC)."""
+        return self.pad
+
 
 OUR_SPECIALS = Specials()
 

@@ -7,15 +7,20 @@ are made at once, so the (tokens, V) matrix never exists as a whole. `readable_l
 """
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.config import Config
 from regard.data.batch import Batch
 from regard.data.inputs import Tokens
+from regard.data.store import Store
 from regard.fused import cross_entropy as fused
+from regard.text.tokenizer import Specials
 from regard.training.objective import Loss, Objective
 
 SLICE = 4 * 2**20  # logits in one slice: 16 MB of fp32
@@ -111,15 +116,32 @@ def sequence_loss(model: Scored, batch: Batch, *, label_smoothing: float) -> Ten
     return token_loss(model, hidden, batch.tgt_out, batch.tgt_mask, label_smoothing=label_smoothing)
 
 
-class Forced(Objective):
-    """Teacher forcing: each token of a target after those before it and the source."""
+class OfPairs(Objective):
+    """Base of what is learned from pairs; a kind of model names the one that it wants (`objective`)."""
 
     def __init__(self, label_smoothing: float) -> None:
         self.label_smoothing = label_smoothing
+
+    @classmethod
+    def of(cls, config: Config, specials: Specials, *, measuring: bool = False) -> Self:
+        """The one of a run; without what only learning needs where it is measured with."""
+        return cls(0.0 if measuring else config.train.label_smoothing)
+
+    def fitting(self, store: Store) -> npt.NDArray[np.bool_]:
+        """Which pairs of a store it can learn from (N,)."""
+        return np.ones(len(store), np.bool_)
+
+    def unfit(self, count: int, pairs: int) -> str:
+        """In words, that so many of the pairs are not learned from, and why."""
+        return f"{count:,} of {pairs:,} pairs cannot be learned from"
+
+
+class Forced(OfPairs):
+    """Teacher forcing: each token of a target after those before it and the source."""
 
     def losses(self, model: Scored, batch: Batch) -> Iterator[Loss]:
         """One loss."""
         yield Loss(sequence_loss(model, batch, label_smoothing=self.label_smoothing))
 
 
-__all__ = ["Forced", "readable_loss", "sequence_loss", "token_loss"]
+__all__ = ["Forced", "OfPairs", "readable_loss", "sequence_loss", "token_loss"]

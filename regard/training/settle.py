@@ -10,6 +10,7 @@ from typing import Any
 
 from regard.config import Config, flatten, merge, read_toml, to_dict
 from regard.errors import UsageError
+from regard.kinds import MODELS
 from regard.presets import preset
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.lesson import Learnable
@@ -17,6 +18,7 @@ from regard.training.metrics import require_tensorboard
 
 # What a model that is trained further brings with it; another shape would be another model.
 INHERITED = ("model", "attention", "positions", "text", "decode", "own")
+_OF_A_KIND = ("model.kind", "model.upsample", "model.draft")
 _STILL_FREE = ("model.dropout", "attention.dropout", "text.source", "text.target", "decode.")
 
 
@@ -51,7 +53,10 @@ def settle(
 
 
 def _refuse_other_shape(asked: Mapping[str, Any], base: Config) -> None:
-    held = flatten(to_dict(base))
+    """A shape is kept. A kind of model may name others that it starts from, and brings keys of its own."""
+    held, kind = flatten(to_dict(base)), str(asked.get("model.kind"))
+    if kind in MODELS and base.model.kind in getattr(MODELS[kind], "begins_with", ()):
+        held = {key: value for key, value in held.items() if key not in _OF_A_KIND}
     for key, value in asked.items():
         inherited = key.partition(".")[0] in INHERITED and not key.startswith(_STILL_FREE)
         if inherited and key in held and held[key] != value:

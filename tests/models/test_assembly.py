@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from regard.config import REPLACED, Config, merge
+from regard.config import ATTENDING, REPLACED, Config, merge
 from regard.data.inputs import Tokens
 from regard.kinds import MODELS
 from regard.models import build
@@ -19,7 +19,7 @@ def make(kind: str, **over: object) -> torch.nn.Module:
 
 
 def test_every_kind_of_the_config_has_a_model() -> None:
-    assert set(MODELS) == {"transformer", "decoder", "encoder", *REPLACED}
+    assert set(MODELS) == {*ATTENDING, "decoder", "encoder", *REPLACED}
 
 
 def test_a_recurrence_begins_orthogonal_with_its_forget_gates_open() -> None:

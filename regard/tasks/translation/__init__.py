@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from regard.config import REPLACED, Config, merge
+from regard.config import ATTENDING, REPLACED, Config, merge
 from regard.errors import UsageError
+from regard.kinds import MODELS
 from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
+    from regard.models.folder import Loaded
     from regard.tasks.translation.prepare import Pairs
     from regard.tasks.translation.translator import Translator
     from regard.training.lesson import Job, Lesson
@@ -26,7 +28,7 @@ class Translation(Task):
     pairs = True
     noun = "translator"
     verb = "translate"
-    models = ("transformer", *REPLACED)
+    models = (*ATTENDING, *REPLACED)
     looks = "regard.look.translated:look_at_translation"
     exports: ClassVar = {to: f"regard.interop.{to}:write" for to in ("ctranslate2", "huggingface", "onnx")}
     serves = "regard.serving.libretranslate:LibreTranslate"
@@ -64,6 +66,9 @@ class Translation(Task):
                 raise UsageError(f"{key} is for running text; it means nothing to task={self.name}")
         if base is None and "positions.kind" not in asked:
             config = prepare.fitting_positions(config)
+        if base is None or base.model.kind != config.model.kind:
+            own = getattr(MODELS[config.model.kind], "defaults", {})
+            config = merge(config, {key: value for key, value in own.items() if key not in asked})
         prepare.refuse_long_data(config)
         if config.data.max_length > config.decode.max_source:  # what is trained on can be translated
             config = merge(config, {"decode.max_source": config.data.max_length})
@@ -77,6 +82,13 @@ class Translation(Task):
         from regard.tasks.translation.prepare import lesson_for
 
         return lesson_for(job)
+
+    def adopt(self, model: Any, base: "Loaded") -> None:
+        """All of a model of the same kind; one of another kind says itself what it takes over."""
+        if callable(adopt := getattr(model, "adopt", None)):
+            adopt(base.model)
+        else:
+            super().adopt(model, base)
 
     def memory(self, trainer: Any, config: Config) -> str | None:
         """From the shapes of the batches, for a Transformer."""

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from regard.atomic import write_atomically, write_text
-from regard.config import Config
+from regard.config import Config, read_toml
+from regard.config.file import read_config
 from regard.data.corpus import Corpus
 from regard.data.store import Store, reopen_store
 from regard.errors import ModelError, StorageError, UsageError
@@ -43,6 +44,7 @@ from regard.training.settle import settle
 from regard.training.workspace import CHECKPOINTS, DISTILLED, make, refuse_foreign
 
 PAIRS, ORIGINALS, VALID, RUN = "pairs.tsv", "originals.tsv", "valid.tsv", "run.json"
+STARTED = ("parallel", "ctc", "blockwise")  # kinds of student that begin with the teacher's weights
 NUL = "\0"  # which a table cannot hold
 WINDOW = 640  # lines between two writes
 _CHARACTERS_A_TOKEN = 64  # more than any vocabulary has on average: a longer line is too long, unread
@@ -56,6 +58,7 @@ class Options(TypedDict, total=False):
     device: str | None  # for training; found by itself if not named
     quiet: bool
     beam: int | None  # of the teacher; its own if not named
+    to: str | None  # a kind of model that writes several tokens at once, started from the teacher
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def distill(
     sources: Files | None = None,
     *,
     out: str | Path,
-    preset: str = "deep",
+    preset: str | None = None,
     valid: Files | None = None,
     originals: bool = False,
     overrides: Mapping[str, Any] | None = None,
@@ -110,11 +113,18 @@ def distill(
 
     `sources` is a text, or pairs as `train` takes them; without it the pairs that the teacher was trained on
     are taken from its token store. `originals`: the pairs themselves are learned beside the translations.
-    The student has the teacher's vocabulary unless `overrides` set `text.vocab_size`.
+    The student has the teacher's vocabulary unless `overrides` set `text.vocab_size`. `to` names a kind of
+    model that writes several tokens at once (parallel, ctc, blockwise): unless a preset is named, such a
+    student begins with the teacher's weights.
     """
     folder, home, fresh = Path(out), Path(teacher), options.get("fresh", False)
     file, quiet = options.get("config_file"), options.get("quiet", False)
-    config = settle(TASK, preset, Path(file) if file else None, overrides)
+    kind = _kind(options.get("to"), overrides)
+    start = kind in STARTED and not _shaped(preset, file, overrides)
+    preset = None if start else preset or "deep"
+    overrides = dict(overrides or {}) | ({"model.kind": kind} if kind else {})
+    teaching = read_config(home) if start else None
+    config = settle(TASK, preset, Path(file) if file else None, overrides, base=teaching)
     _refuse_other_models(folder, home, fresh=fresh)
     given = corpus_of([valid]) if valid is not None else None
     if given is not None:
@@ -139,12 +149,31 @@ def distill(
         valid=given,
         preset=preset,
         config_file=file,
-        overrides=_languages(held.config, config) | dict(overrides or {}),
+        overrides=_languages(held.config, config) | overrides,
+        start_from=home if start else None,
         fresh=fresh,
         device=options.get("device"),
         quiet=quiet,
-        tokenizer=vocabulary,
+        tokenizer=None if start else vocabulary,
         origin=_origin(home, translator.decode.beam, originals=originals),
+    )
+
+
+def _kind(to: str | None, overrides: Mapping[str, Any] | None) -> str | None:
+    """The kind of model that the student is to be, if one was named."""
+    kind = (overrides or {}).get("model.kind", to)
+    if to is not None and (to not in STARTED or kind != to):
+        raise UsageError(f"to ({to}) must be one of {', '.join(STARTED)}, and is the student's model.kind")
+    return kind
+
+
+def _shaped(preset: str | None, file: str | Path | None, overrides: Mapping[str, Any] | None) -> bool:
+    """Whether the student is to have a shape or a vocabulary of its own."""
+    named = set(overrides or {}) | set(read_toml(Path(file)) if file else {})
+    own = {"model.kind", "model.upsample", "model.draft", "model.dropout"}
+    return preset is not None or any(
+        key.startswith(("model.", "attention.", "positions.", "text.vocab")) and key not in own
+        for key in named
     )
 
 

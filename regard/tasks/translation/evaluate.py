@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from regard.errors import DataError
 from regard.measure.bleu import TranslationScores
@@ -19,7 +19,7 @@ from regard.measure.score import Score
 from regard.tasks.task import Evaluation, Judge
 from regard.tasks.translation.files import corpus_of
 from regard.tasks.translation.load import load_translator
-from regard.tasks.translation.translator import Translation, Translator, load_readable
+from regard.tasks.translation.translator import More, Translation, Translator, load_readable
 from regard.text.normalise import normalise
 
 HANDFUL = 256  # lines that are counted together
@@ -48,9 +48,10 @@ def score(
     beam: int | None = None,
     batch_size: int = 32,
     rouge: bool = False,
+    **more: Unpack[More],
 ) -> Scores:
     """Translate `sources` and compare with `references`, line by line; with ROUGE if it is wanted."""
-    lines = translator.stream(sources, beam=beam, batch_size=batch_size)
+    lines = translator.stream(sources, beam=beam, batch_size=batch_size, **more)
     return compare(lines, references, rouge=rouge)
 
 
@@ -132,14 +133,15 @@ def evaluation(
     batch_size: int = 32,
     rouge: bool = False,
     exact: bool = False,
-    **loading: Any,
+    **others: Any,
 ) -> Evaluation:
-    """What `regard evaluate` tells of a translator; `loading` are the options of `load`."""
+    """What `regard evaluate` tells of a translator; `others` are options of `load` and of `stream`."""
+    more: More = {name: others.pop(name) for name in ("iterations", "lengths") if name in others}  # type: ignore
     if rouge:
         require_rouge()
     corpus = corpus_of(files, parses)
     corpus.check_files()
-    translator = load_translator(folder, **loading)
+    translator = load_translator(folder, **others)
     if translator.note:
         print(translator.note, file=sys.stderr)
     if corpus.parses:
@@ -147,7 +149,7 @@ def evaluation(
     # The references wait for as many lines as the translator reads ahead.
     ahead, behind = tee(corpus.pairs())
     sources, references = (pair.src for pair in ahead), (pair.tgt for pair in behind)
-    found = score(translator, sources, references, beam=beam, batch_size=batch_size, rouge=rouge)
+    found = score(translator, sources, references, beam=beam, batch_size=batch_size, rouge=rouge, **more)
     scores = named_scores(found)
     if not exact:
         del scores["exact"]  # scripts rely on the names that are left

@@ -6,6 +6,7 @@ the task (`__init__.py`); before this file: `regard.data`; after it: `regard.tra
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,22 @@ import numpy as np
 import torch
 
 from regard.atomic import write_text
-from regard.config import Config, merge
+from regard.config import ATTENDING, Config, merge
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
-from regard.errors import ModelError, UsageError
+from regard.errors import DataError, ModelError, UsageError
+from regard.kinds import MODELS
 from regard.models import build
 from regard.models.folder import Loaded
 from regard.process.progress import Reporter
 from regard.tasks.translation.feed import PairFeed, hold_out
 from regard.tasks.translation.validation import Validation
 from regard.text.languages import languages_of
-from regard.text.tokenizer import Tokenizer
+from regard.text.tokenizer import Specials, Tokenizer
 from regard.training.budget import DEFAULT_MINUTES
+from regard.training.feed import Rows
 from regard.training.lesson import Job, Lesson
-from regard.training.loss import Forced
+from regard.training.loss import OfPairs
 
 SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
 
@@ -115,7 +118,7 @@ def fitting_positions(config: Config) -> Config:
     turned = all(
         (shape.d_model // heads) % 2 == 0 for heads in (shape.n_heads, shape.decoder_heads or shape.n_heads)
     )
-    if shape.kind != "transformer" or config.attention.kind != "full" or not turned:
+    if shape.kind not in ATTENDING or config.attention.kind != "full" or not turned:
         return config
     return merge(config, {"positions.kind": "rotary"})
 
@@ -170,22 +173,46 @@ def data_for(
     corpus, valid = pairs.train, pairs.valid
     store = open_store(corpus, tokenizer, config.data, folder / "store" / "train")
     reporter.said(f"training data: {store.report.summary()}")
-    validation: Validation | None
+    judge = objective_for(config, tokenizer.specials, measuring=True)
+
+    def validation_on(held: Store, rows: Rows) -> Validation | None:
+        rows = _fitting(judge, held, rows, "validation", reporter)
+        return Validation(held, rows, tokenizer, config.decode, judge) if len(rows) else None
+
     if valid is not None:
         held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
-        validation = Validation(held, np.arange(len(held)), tokenizer, config.decode)
-        feed = PairFeed(store, np.arange(len(store)), config.train, specials=tokenizer.specials)
+        validation = validation_on(held, np.arange(len(held)))
+        rows = np.arange(len(store))
     else:
         rows, held_out = hold_out(store)
-        validation = Validation(store, held_out, tokenizer, config.decode) if len(held_out) else None
-        feed = PairFeed(store, rows, config.train, specials=tokenizer.specials)
+        validation = validation_on(store, held_out)
         what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
         reporter.said(f"no validation files given: {what}")
+    rows = _fitting(judge, store, rows, "training", reporter)
+    if not len(rows):
+        raise DataError(f"there is nothing to learn from: {judge.unfit(len(store), len(store))}")
+    feed = PairFeed(store, rows, config.train, specials=tokenizer.specials)
     reporter.said(
         f"batches: {feed.count(0):,} an epoch, of up to {config.train.batch_tokens:,} tokens, "
         f"{feed.sampler.padding(0):.1%} padding"
     )
     return Data(store, feed, validation)
+
+
+def objective_for(config: Config, specials: Specials, *, measuring: bool = False) -> OfPairs:
+    """What the kind of model wants to be taught by; teacher forcing, where it does not say."""
+    name = getattr(MODELS[config.model.kind], "objective", "regard.training.loss:Forced")
+    module, _, attribute = name.partition(":")
+    found: type[OfPairs] = getattr(import_module(module), attribute)
+    return found.of(config, specials, measuring=measuring)
+
+
+def _fitting(objective: OfPairs, store: Store, rows: Rows, what: str, reporter: Reporter) -> Rows:
+    """The rows that can be learned from; what is left out is said."""
+    fits = objective.fitting(store)[rows]
+    if not fits.all():
+        reporter.said(f"{what}: {objective.unfit(int((~fits).sum()), len(rows))}")
+    return rows[fits]
 
 
 def lesson_for(job: Job) -> Lesson:
@@ -195,15 +222,19 @@ def lesson_for(job: Job) -> Lesson:
     config = with_vocabulary(job.config, tokenizer)
     data = data_for(job.folder, pairs, tokenizer, config, job.reporter)
     report, kept = data.store.report, len(data.feed.rows)
+    objective = objective_for(config, tokenizer.specials)
+    left = int((~objective.fitting(data.store)).sum())
+    unfit = [objective.unfit(left, len(data.store))] if left else []
     names = " + ".join(path.name for path in pairs.valid.paths) if pairs.valid else "held-out training pairs"
     return Lesson(
         with_dropout(config, kept),
         data.feed,
-        Forced(config.train.label_smoothing),
+        objective,
         data.validation,
         files={"tokenizer.json": tokenizer.to_json().encode()},
         data=[
             f"{report.pairs:,} pairs of lines, of which {kept:,} were trained on",
+            *unfit,
             f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens",
         ],
         measured_on=f"{names} (validation, greedy)",

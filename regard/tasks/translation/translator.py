@@ -7,13 +7,13 @@ after it: the command line and the server.
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
 from torch import nn
@@ -25,10 +25,9 @@ from regard.data.corpus import open_parses
 from regard.data.filter import CHARACTERS_A_TOKEN
 from regard.data.inputs import pad_sources
 from regard.data.parses import Parses, token_heads
-from regard.decoding.beam import beam_search
-from regard.decoding.greedy import greedy
-from regard.decoding.sampling import Sampling, sample
+from regard.decoding.sampling import Sampling
 from regard.decoding.search import Hypothesis, Rules
+from regard.decoding.way import Spelling, Wanted, way_of
 from regard.errors import DataError, ModelError, UsageError
 from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
@@ -65,22 +64,55 @@ class Manner:
     batch_size: int = 32
     window: int = 0  # lines read ahead; 0: WINDOW batches
     sampling: Sampling | None = None
+    length: int | None = None  # tokens of each output, exactly
+    max_chars: int | None = None  # of each output
+    rescorer: "Rescorer | None" = None
 
     def __post_init__(self) -> None:
         for name, low, high in (("n_best", 1, 1000), ("batch_size", 1, 2**16), ("window", 0, 2**20)):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name} ({getattr(self, name)}) must be at least {low} and at most {high}")
-        if self.sampling is None and self.n_best > self.decode.beam:
-            raise UsageError(f"n_best ({self.n_best}) must be at most beam ({self.decode.beam})")
+
+    @property
+    def candidates(self) -> int:
+        """Outputs that a search is asked for: with a rescorer as many as it finds."""
+        if self.rescorer is None or self.sampling is not None:
+            return self.n_best
+        return max(self.n_best, self.decode.beam)
+
+    def wanted(self, spelling: Callable[[], Spelling]) -> Wanted:
+        """What a search is asked for."""
+        counted = spelling() if self.max_chars is not None else None
+        return Wanted(self.decode, self.candidates, self.sampling, self.length, self.max_chars, counted)
+
+
+class More(TypedDict, total=False):
+    """What `stream` takes beside its own parameters, for models that write all at once."""
+
+    iterations: int | None  # times that all is written; the folder's if not named
+    lengths: int | None  # lengths that are tried
+    length: int | None  # tokens of each output, exactly
+    max_chars: int | None  # characters of each output, at most
+    rescorer: "Rescorer | None"  # another model that has the last word on which output is the best
+
+
+class Rescorer(Protocol):
+    """Who judges outputs: see `rescore.py`."""
+
+    def __call__(
+        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """The outputs of each source with other scores, best first."""
+        ...
 
 
 class Searcher(Protocol):
-    """What can stand in for the readable searches: `regard.engine` has one."""
+    """What can stand in for the readable searches: `regard.engine` has two."""
 
-    def search(
-        self, sources: Sequence[Sequence[int]], rules: Rules, *, beam: int, n_best: int, batch_size: int
+    def answer(
+        self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int
     ) -> list[list[Hypothesis]]:
-        """The `n_best` outputs of each source, which closes with its end token; best first."""
+        """The outputs of each source, which closes with its end token; best first."""
         ...
 
 
@@ -97,6 +129,7 @@ class Translator:
         self.decode = decode or DecodeConfig()
         self.parses: tuple[Path, ...] = ()
         self.engine: Searcher | None = None  # searches in the model's place where it can
+        self._spelling: Spelling | None = None
         self.note: str | None = None  # what a person should know about how this translator runs
 
     def parsed(self, *parses: str | PathLike[str]) -> "Translator":
@@ -165,6 +198,7 @@ class Translator:
         length_penalty: float | None = None,
         sampling: Sampling | None = None,
         window: int = 0,
+        **more: Unpack[More],
     ) -> Iterator[Translation]:
         """One translation a line, in order, for as many lines as come.
 
@@ -175,12 +209,21 @@ class Translator:
         """
         if isinstance(lines, str):
             raise UsageError(f"translate takes a list of lines, not one string: [{lines[:20]!r}]")
+        named: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+        named |= {name: more.get(name) for name in ("iterations", "lengths")}
         decode = dataclasses.replace(
-            self.decode,
-            beam=self.decode.beam if beam is None else beam,
-            length_penalty=self.decode.length_penalty if length_penalty is None else length_penalty,
+            self.decode, **{name: value for name, value in named.items() if value is not None}
         )
-        return self._stream(lines, Manner(decode, n_best, batch_size, window, sampling))
+        bounds = more.get("length"), more.get("max_chars"), more.get("rescorer")
+        manner = Manner(decode, n_best, batch_size, window, sampling, *bounds)
+        way_of(self.model).check(manner.wanted(self.spelling))
+        return self._stream(lines, manner)
+
+    def spelling(self) -> Spelling:
+        """How many characters each token writes; bytes count one each."""
+        if self._spelling is None:
+            self._spelling = spelling_of(self.tokenizer, _width(self.model, self.tokenizer))
+        return self._spelling
 
     def _stream(self, lines: Iterable[str], manner: Manner) -> Iterator[Translation]:
         read = 0
@@ -251,16 +294,15 @@ class Translator:
             specials=self.tokenizer.specials,
             device=device,
         )
+        wanted = manner.wanted(self.spelling)
         if engine is not None:
-            return engine.search(
-                sources, rules, beam=manner.decode.beam, n_best=manner.n_best, batch_size=manner.batch_size
-            )
-        inputs = pad_sources(sources, heads=heads).to(device)
-        if manner.sampling is not None:
-            return sample(self.model, inputs, rules, sampling=manner.sampling, draws=manner.n_best)
-        if manner.decode.beam == 1:
-            return [[each] for each in greedy(self.model, inputs, rules)]
-        return beam_search(self.model, inputs, rules, beam=manner.decode.beam, n_best=manner.n_best)
+            found = engine.answer(sources, rules, wanted, batch_size=manner.batch_size)
+        else:
+            inputs = pad_sources(sources, heads=heads).to(device)
+            found = way_of(self.model).search(self.model, inputs, rules, wanted)
+        if manner.rescorer is None:
+            return found
+        return [outputs[: manner.n_best] for outputs in manner.rescorer(sources, found)]
 
     def _translation(self, hypotheses: Sequence[Hypothesis], n_best: int) -> Translation:
         """Ids as text; the first is the answer."""
@@ -277,6 +319,22 @@ def load_readable(folder: str | PathLike[str], *, device: str | torch.device = "
     expect(Path(folder), "translation")
     loaded = load_folder(Path(folder), device=device)
     return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+
+
+def spelling_of(tokenizer: Tokenizer, width: int) -> Spelling:
+    """How many characters each of `width` tokens writes; the space before the first one falls away."""
+    spelled = [tokenizer.spell([number]) for number in range(tokenizer.target_vocab_size)]
+    texts = [each.decode("utf-8", "replace") for each in spelled]
+    characters, leading = torch.zeros(width, dtype=torch.int64), torch.zeros(width, dtype=torch.int64)
+    characters[: len(texts)] = torch.tensor([len(text) for text in texts])
+    leading[: len(texts)] = torch.tensor([int(text.startswith(" ")) for text in texts])
+    return Spelling(characters, leading)
+
+
+def _width(model: Any, tokenizer: Tokenizer) -> int:
+    """Rows of the output matrix, which may be more than there are tokens."""
+    weight = getattr(model, "output_weight", None)
+    return tokenizer.target_vocab_size if weight is None else len(weight)
 
 
 def _fitting(sources: Sequence[Sequence[int]], limit: int) -> int:

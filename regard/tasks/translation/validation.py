@@ -6,26 +6,26 @@ Given a time to be done by, it measures on as many pairs as that allows, spread 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from regard.config import DecodeConfig, TrainConfig
 from regard.data.inputs import pad_sources
 from regard.data.store import Store
-from regard.decoding.greedy import likeliest
-from regard.decoding.search import Choose, Rules, write
+from regard.decoding.search import Rules
+from regard.decoding.way import Wanted, way_of
 from regard.measure.bleu import translation_scores
 from regard.measure.score import Score
 from regard.process.device import autocast
 from regard.tasks.translation.feed import PairFeed
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, spread
-from regard.training.loss import sequence_loss
+from regard.training.loss import Forced, OfPairs
 from regard.training.objective import Limit, Measurement, undisturbed
 
 LOSS_PAIRS = 1000  # at most, for the loss
@@ -46,9 +46,15 @@ class Validation:
     """The held-out pairs, ready to be measured on."""
 
     def __init__(
-        self, store: Store, rows: Rows, tokenizer: Tokenizer, decode: DecodeConfig | None = None
+        self,
+        store: Store,
+        rows: Rows,
+        tokenizer: Tokenizer,
+        decode: DecodeConfig | None = None,
+        objective: OfPairs | None = None,
     ) -> None:
         assert len(rows), "a validation needs pairs"
+        self.objective = objective or Forced(0.0)
         self.decode = decode or DecodeConfig()
         self.store, self.rows, self.tokenizer = store, spread(rows, LOSS_PAIRS), tokenizer
         self.feed = PairFeed(store, self.rows, TrainConfig(seed=0), specials=tokenizer.specials)
@@ -97,12 +103,13 @@ class Validation:
         The order of the batches is shuffled, so the first ones are a fair sample.
         """
         total, tokens, count = 0.0, 0, self.feed.count(0)
+        torch.manual_seed(0)  # what is hidden is the same every time
         for position in range(count):
             if position and limit.left() <= 0:
                 return total / tokens, position / count
             batch = self.feed.batch(0, position).to(device)
             with autocast(device, precision):
-                total += float(sequence_loss(model, batch, label_smoothing=0.0))  # type: ignore[arg-type]
+                total += sum(float(loss.total) for loss in self.objective.losses(model, batch))
             tokens += batch.targets
         return total / tokens, 1.0
 
@@ -144,21 +151,21 @@ class Validation:
             rules = _cut(rules, [len(tgt) for _, tgt in pairs]) if cut else rules
             heads = self.store.src.padded_heads(rows[places])
             inputs = replace(pad_sources(sources), heads=None if heads is None else torch.from_numpy(heads))
-            found = write(model, model.start(inputs.to(device)), rules, _in_time(limit))  # type: ignore
-            for row, hypothesis in zip(rows[places], found, strict=True):
-                outputs[int(row)] = self.tokenizer.decode(hypothesis.ids)
+            wanted = Wanted(replace(self.decode, beam=1), late=_in_time(limit))
+            found = way_of(model).search(model, inputs.to(device), rules, wanted)
+            for row, hypotheses in zip(rows[places], found, strict=True):
+                outputs[int(row)] = self.tokenizer.decode(hypotheses[0].ids)
         return outputs
 
 
-def _in_time(limit: Limit) -> Choose:
-    """Greedy search's choice, which gives up when the limit has passed."""
+def _in_time(limit: Limit) -> Callable[[], None]:
+    """Gives up when the limit has passed."""
 
-    def choose(logp: Tensor, step: int, rows: Tensor) -> Tensor:
+    def check() -> None:
         if limit.left() <= 0:
             raise _LateError
-        return likeliest(logp, step, rows)
 
-    return choose
+    return check
 
 
 def _cut(rules: Rules, references: Sequence[int]) -> Rules:
