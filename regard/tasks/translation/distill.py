@@ -161,7 +161,7 @@ def distill(
 
 def _kind(to: str | None, overrides: Mapping[str, Any] | None) -> str | None:
     """The kind of model that the student is to be, if one was named."""
-    kind = (overrides or {}).get("model.kind", to)
+    kind: str | None = (overrides or {}).get("model.kind", to)
     if to is not None and (to not in STARTED or kind != to):
         raise UsageError(f"to ({to}) must be one of {', '.join(STARTED)}, and is the student's model.kind")
     return kind
