@@ -108,6 +108,7 @@ POSITIONS = Kinds(
         "structural": "regard.attention.positions:STRUCTURAL",
         "rotary": "regard.attention.positions:ROTARY",
         "alibi": "regard.attention.positions:ALIBI",
+        "quadratic": "regard.attention.positions:QUADRATIC",
         "none": "regard.attention.positions:NONE",
     },
 )
@@ -137,6 +138,7 @@ TASKS = Kinds(
         "masked": "regard.tasks.masked:TASK",
         "classify": "regard.tasks.labels:CLASSIFY",
         "tag": "regard.tasks.labels:TAG",
+        "image": "regard.tasks.image:TASK",
     },
 )
 TABLES = (SCORES, KERNELS, POSITIONS, MODELS, TASKS)

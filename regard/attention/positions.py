@@ -5,6 +5,7 @@
     relative    a vector for each clipped distance, on keys and values           `relative.py`
     rotary      queries and keys turned by an angle that grows with the place    `rotary.py`
     alibi       a cost of distance on the scores, a slope a head                 `alibi.py`
+    quadratic   a cost of the distance from an offset that each head learns      `quadratic.py`
     structural  depth and distance in a dependency tree of the source            `structural.py`
     none        nothing
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from regard.attention.absolute import Learned, Sinusoidal, sinusoids
 from regard.attention.alibi import Alibi
 from regard.attention.order import Positions
+from regard.attention.quadratic import Quadratic
 from regard.attention.relative import Relative
 from regard.attention.rotary import Rotary
 from regard.attention.site import Site
@@ -46,6 +48,7 @@ LEARNED = Scheme(added=lambda config, width: Learned(width, config.max_length))
 RELATIVE = Scheme(inside=lambda config, n_heads, d_head: Relative(d_head, config.clip))
 ROTARY = Scheme(inside=lambda config, n_heads, d_head: Rotary(d_head, config.max_length))
 ALIBI = Scheme(inside=lambda config, n_heads, d_head: Alibi(n_heads))
+QUADRATIC = Scheme(inside=lambda config, n_heads, d_head: Quadratic(n_heads))
 STRUCTURAL = Scheme(
     added=_sinusoidal,
     source=lambda config, width: Depth(width),

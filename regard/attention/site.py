@@ -39,6 +39,11 @@ def reading(layer: int) -> Site:
     return Site("encoder", layer)
 
 
+def pooling() -> Site:
+    """One query looks at all that was read."""
+    return Site("pool", 0, "cross", queries="whole")
+
+
 def writing(layer: int) -> Site:
     """What is written looks back at itself."""
     return Site("decoder", layer, causal=True, queries="read", keys="read")

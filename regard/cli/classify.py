@@ -1,6 +1,7 @@
-"""`regard classify`: a text a line in, its label a line out. The work is regard/tasks/labels'."""
+"""`regard classify`: a text a line in, its label a line out; or pictures. The work is the tasks'."""
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,9 +10,10 @@ import typer
 
 from regard.cli.console import note
 from regard.cli.options import takes
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regard.tasks.image.classifier import Classifier
     from regard.tasks.labels.labeller import Label, Labels
 
 OVERFLOW = ("cut", "refuse")
@@ -22,17 +24,29 @@ class Options:
     """What `regard classify` takes."""
 
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
-    text: Annotated[
-        str | None, typer.Argument(help="A text.", show_default="a text each line of the input")
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT | PICTURE...",
+            help="A text, or picture files, as the model wants them.",
+            show_default="one each line of the input",
+        ),
     ] = None
     source: Annotated[
         Path,
-        typer.Option("-i", "--input", metavar="F", readable=False, help="Texts, a line each; - is stdin."),
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="F",
+            readable=False,
+            help="Texts, or paths of pictures, a line each; - is stdin.",
+        ),
     ] = Path("-")
     output: Annotated[Path, typer.Option("-o", "--output", metavar="F", help="- is stdout.")] = Path("-")
     as_json: Annotated[
-        bool, typer.Option("--json", help="An object a text: label, probability, and those of all labels.")
+        bool, typer.Option("--json", help="An object each: label, probability, and those of all labels.")
     ] = False
+    top: Annotated[int, typer.Option(help="Pictures: so many of the likeliest labels.")] = 1
     overflow: Annotated[
         str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
     ] = "cut"
@@ -41,25 +55,39 @@ class Options:
     def __post_init__(self) -> None:
         if self.overflow not in OVERFLOW:
             raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
+        if self.top < 1:
+            raise UsageError(f"--top ({self.top}) must be 1 or more")
 
 
 @takes(Options)
 def classify(options: Options) -> None:
-    """Say what kind each text is."""
+    """Say what kind each text or picture is."""
     from regard.cli.streams import reading, refuse_same_file, writing
-    from regard.process.device import pick_device
-    from regard.tasks.task import expect, load
+    from regard.tasks.task import expect, task_of
 
     refuse_same_file(options.source, options.output)
-    expect(options.model, "classify")
-    device = pick_device(options.device)
-    labels: Labels = load(options.model, device=device, refuses=options.overflow == "refuse")
-    if options.text is not None:
-        print(_line(labels, next(labels.classify([options.text])), options.as_json), flush=True)
+    pictures = task_of(options.model).name == "image"
+    if not pictures:
+        expect(options.model, "classify")
+    work = _pictures if pictures else _texts
+    if options.given:
+        with writing(options.output) as write:
+            for line in work(options, options.given):
+                write(line)
         return
     with reading(options.source) as lines, writing(options.output) as write:
-        for label in labels.classify(lines):
-            write(_line(labels, label, options.as_json))
+        for line in work(options, lines):
+            write(line)
+
+
+def _texts(options: Options, texts: Iterable[str]) -> Iterator[str]:
+    from regard.process.device import pick_device
+    from regard.tasks.task import load
+
+    device = pick_device(options.device)
+    labels: Labels = load(options.model, device=device, refuses=options.overflow == "refuse")
+    for label in labels.classify(texts):
+        yield _line(labels, label, options.as_json)
     if labels.reader.cut:
         note(
             f"{labels.reader.cut:,} texts were longer than the {labels.reader.longest:,} tokens that are read"
@@ -70,3 +98,38 @@ def _line(labels: "Labels", label: "Label", as_json: bool) -> str:
     if not as_json:
         return label.name
     return json.dumps(labels.said(label), ensure_ascii=False)
+
+
+def _pictures(options: Options, paths: Iterable[str]) -> Iterator[str]:
+    """A line a picture: where it lies, then labels and probabilities; one that cannot be read has none."""
+    from regard.errors import RegardError
+    from regard.process.device import pick_device
+    from regard.tasks.task import load
+
+    classifier: Classifier = load(options.model, device=pick_device(options.device))
+    given: list[str] = []
+    lost = 0
+
+    def passed() -> Iterator[str]:
+        for path in paths:
+            given.append(path)
+            yield path
+
+    for number, found in enumerate(classifier.try_all(passed())):
+        path = given[number]
+        if isinstance(found, RegardError):
+            lost += 1
+            note(str(found))
+            yield (
+                json.dumps({"file": path, "error": str(found)}, ensure_ascii=False)
+                if options.as_json
+                else path
+            )
+        elif options.as_json:
+            count = options.top if options.top > 1 else None
+            yield json.dumps({"file": path} | classifier.said(found, count), ensure_ascii=False)
+        else:
+            best = classifier.top(found, options.top)
+            yield "\t".join([path, *(word for name, chance in best for word in (name, f"{chance:.3f}"))])
+    if lost:
+        raise DataError(f"{lost:,} of {len(given):,} pictures could not be read; the lines above say why")

@@ -6,7 +6,7 @@ from regard.config.rules import between, one_of
 from regard.kinds import POSITIONS
 
 POSITION_KINDS = tuple(POSITIONS.own)
-ON_SCORES = ("relative", "structural", "alibi")  # these act on the score of every pair
+ON_SCORES = ("relative", "structural", "alibi", "quadratic")  # these act on the score of every pair
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from regard.config.image import FITS
 from regard.errors import DataError, UsageError, error_line
 from regard.foreign import MOST_PICTURE, MOST_PIXELS
 
@@ -29,7 +30,6 @@ Pixels = npt.NDArray[np.uint8]
 # What can be opened: formats that nothing has to be run for.
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"}
-HOW = ("crop", "pad", "stretch")
 _PAPER = 255  # what shows through where a picture is transparent, and lies around one that is padded
 
 
@@ -51,8 +51,8 @@ class Fit:
     how: str = "crop"
 
     def __post_init__(self) -> None:
-        if self.how not in HOW:
-            raise UsageError(f"how a picture is fitted ({self.how}) must be one of {', '.join(HOW)}")
+        if self.how not in FITS:
+            raise UsageError(f"how a picture is fitted ({self.how}) must be one of {', '.join(FITS)}")
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@
 layers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -22,6 +22,8 @@ from regard.layers.decoder import DecoderLayer
 from regard.layers.embedding import Embedding
 from regard.layers.encoder import EncoderLayer
 from regard.layers.residual import NORMS
+
+Relations = Callable[[int, int], Positions]  # of so many heads of that width
 
 
 class Tied(nn.Module):
@@ -70,12 +72,15 @@ def needed_mask(inputs: Tokens) -> Tensor | None:
     return None if mask is None or bool(mask.all()) else padding_mask(mask)
 
 
-def encoder_stack(config: Config) -> tuple[nn.ModuleList, int | None]:
-    """The layers that read, and how many places they can: kernels tied, memory saved as the config says."""
+def encoder_stack(config: Config, relations: Relations | None = None) -> tuple[nn.ModuleList, int | None]:
+    """The layers that read, and how many places they can: kernels tied, memory saved as the config says.
+
+    `relations` makes the positions inside attention of what is no line of words.
+    """
     shape = config.model
     layers = [
         EncoderLayer(
-            heads_for(config, reading(i)),
+            heads_for(config, reading(i), relations),
             shape.d_model,
             shape.d_ff,
             norm=shape.norm,
@@ -125,10 +130,15 @@ def decoder_layers(config: Config, *, cross: bool, causal: bool = True) -> nn.Mo
     )
 
 
-def heads_for(config: Config, site: Site) -> MultiHead:
+def heads_for(config: Config, site: Site, relations: Relations | None = None) -> MultiHead:
     """The attention that the config asks for at that site."""
     shape = config.model
     n_heads = shape.n_heads if site.stack == "encoder" else shape.decoder_heads or shape.n_heads
+    d_head = shape.d_model // n_heads
+    if relations is None:
+        positions = build_relations(config.positions, site, n_heads, d_head)
+    else:
+        positions = relations(n_heads, d_head)
     return MultiHead(
         shape.d_model,
         n_heads,
@@ -137,7 +147,7 @@ def heads_for(config: Config, site: Site) -> MultiHead:
         kernel=build_kernel(config.attention, site),
         score=config.attention.score,
         dropout=config.attention.dropout,
-        positions=build_relations(config.positions, site, n_heads, shape.d_model // n_heads),
+        positions=positions,
     )
 
 

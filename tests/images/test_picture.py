@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from regard.config.image import FITS
 from regard.errors import UsageError
 from regard.foreign import MOST_PIXELS
-from regard.images.picture import HOW, Fit, PictureError, flattened, has_colour, open_picture, pixels
+from regard.images.picture import Fit, PictureError, flattened, has_colour, open_picture, pixels
 
 RAMP = np.arange(35, dtype=np.uint8).reshape(5, 7) * 7  # 5 rows, 7 columns
 
@@ -92,7 +93,7 @@ def test_the_mode_tells_of_colour() -> None:
 
 
 @settings(max_examples=40)
-@given(st.integers(1, 23), st.integers(1, 23), st.sampled_from(HOW), st.sampled_from([1, 3]))
+@given(st.integers(1, 23), st.integers(1, 23), st.sampled_from(FITS), st.sampled_from([1, 3]))
 def test_any_shape_is_fitted(width: int, height: int, how: str, channels: int) -> None:
     found = pixels(Image.new("RGB", (width, height), (9, 9, 9)), Fit(5, 7, channels, how))
     assert found.shape == (channels, 5, 7)

@@ -1,0 +1,149 @@
+"""Pictures to labels, with probabilities; and how often they are right.
+
+    next(regard.load("runs/animals").classify([Path("cat.jpg")]))       Label("cat", 0.98, ...)
+
+Before this file: `regard.images`; after it: `regard classify`, the server.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.config import Config
+from regard.config.image import ImageConfig
+from regard.data.pictures import Pictures
+from regard.errors import DataError, ModelError
+from regard.foreign import loads
+from regard.images.picture import PictureError, Pixels, open_picture, pixels
+from regard.images.preprocessing import PREPROCESSING, Preprocessing
+from regard.measure.labels import confusion, label_scores
+from regard.models.folder import load_folder
+from regard.tasks.task import Evaluation
+
+LABELS = "labels.json"
+BATCH = 64  # pictures that go through the model together
+Given = Path | str | bytes  # a picture: where it lies, or what is in its file
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a picture is, and how sure that is; `chances` has every label's probability, in their order."""
+
+    name: str
+    probability: float
+    chances: tuple[float, ...]
+
+
+class Classifier:
+    """A model with its preprocessing and the names of its classes; `regard.load` makes one from a folder."""
+
+    task = "image"
+
+    def __init__(self, config: Config, model: Any, made: Preprocessing, names: Sequence[str]) -> None:
+        self.config, self.model, self.made, self.names = config, model.eval(), made, list(names)
+        self.device = next(model.parameters()).device
+
+    def read(self, given: Given) -> Pixels:
+        """A picture (C, H, W) as the model wants it; PictureError where it is none."""
+        path = Path(given) if isinstance(given, str) else given
+        return pixels(
+            open_picture(path), self.made.fit, str(path) if isinstance(path, Path) else "the picture"
+        )
+
+    def classify(self, pictures: Iterable[Given]) -> Iterator[Label]:
+        """The label of each picture, in their order; PictureError for one that cannot be read."""
+        for found in self.try_all(pictures):
+            if isinstance(found, PictureError):
+                raise found
+            yield found
+
+    def try_all(self, pictures: Iterable[Given]) -> Iterator[Label | PictureError]:
+        """The same, with the error in the place of a picture that cannot be read."""
+        left = iter(pictures)
+        while window := list(islice(left, BATCH)):
+            read = [self._tried(given) for given in window]
+            named = iter(self.label([each for each in read if not isinstance(each, PictureError)]))
+            for each in read:
+                yield each if isinstance(each, PictureError) else next(named)
+
+    def _tried(self, given: Given) -> Pixels | PictureError:
+        try:
+            return self.read(given)
+        except PictureError as error:
+            return error
+
+    @torch.inference_mode()
+    def label(self, pictures: Sequence[Pixels]) -> list[Label]:
+        """Labels of pictures (C, H, W) that were read."""
+        found: list[Label] = []
+        for start in range(0, len(pictures), BATCH):
+            some = [self.made.normalised(each) for each in pictures[start : start + BATCH]]
+            inputs = torch.stack([torch.from_numpy(each) for each in some]).to(self.device)
+            chances = self.model(inputs).float().softmax(-1).cpu()
+            for row in chances.tolist():
+                best = max(range(len(row)), key=row.__getitem__)
+                found.append(Label(self.names[best], row[best], tuple(row)))
+        return found
+
+    def top(self, label: Label, count: int) -> list[tuple[str, float]]:
+        """The likeliest labels with their probabilities."""
+        pairs = zip(self.names, label.chances, strict=True)
+        return sorted(pairs, key=lambda pair: -pair[1])[:count]
+
+    def said(self, label: Label, count: int | None = None) -> dict[str, Any]:
+        """A label with the probabilities of all, or of the likeliest, as --json and the server say it."""
+        chances = dict(self.top(label, len(self.names) if count is None else count))
+        return {"label": label.name, "probability": label.probability, "labels": chances}
+
+
+def load_classifier(folder: Path, **options: Any) -> Classifier:
+    """The model in a folder."""
+    loaded = load_folder(folder, **options)
+    if PREPROCESSING not in loaded.files or LABELS not in loaded.files:
+        raise ModelError(f"{folder} has no {PREPROCESSING} or no {LABELS}; copy the folder again")
+    made = Preprocessing.from_json(loaded.files[PREPROCESSING], str(folder))
+    image = loaded.config.of(ImageConfig)
+    if made.fit.shape != (image.channels, image.height, image.width):
+        raise ModelError(
+            f"{folder}: {PREPROCESSING} and the config disagree about sizes; copy the folder again"
+        )
+    try:
+        names = loads(loaded.files[LABELS])
+    except ValueError as error:
+        raise ModelError(f"{folder} has no {LABELS} that can be read; copy the folder again") from error
+    if (
+        not isinstance(names, list)
+        or len(names) != image.classes
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise ModelError(f"{folder / LABELS} must name {image.classes} classes; copy the folder again")
+    return Classifier(loaded.config, loaded.model, made, names)
+
+
+def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
+    """Accuracy and macro F1; a label that the model does not know is always wrong."""
+    wanted: list[str] = []
+    given: list[str] = []
+    lost = 0
+    items = (item for item in data.items() if item.label is not None)
+    while window := list(islice(items, BATCH)):
+        held: list[Pixels] = []
+        for item in window:
+            try:
+                held.append(pixels(item.open(), classifier.made.fit, item.name))
+            except PictureError:
+                lost += 1
+                continue
+            wanted.append(item.label or "")
+        given += [label.name for label in classifier.label(held)]
+    if not wanted:
+        raise DataError(f"{', '.join(map(str, data.paths))}: there is no picture with a label to measure on")
+    names = sorted({*classifier.names, *wanted})
+    number = {name: place for place, name in enumerate(names)}
+    table = confusion([number[name] for name in wanted], [number[name] for name in given], len(names))
+    more = {"pictures": len(wanted)} | ({"left_out": lost} if lost else {})
+    return Evaluation(label_scores(table), more)
