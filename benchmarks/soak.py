@@ -1,8 +1,9 @@
 """Honest clients while others misbehave: what the honest notice, what is held, what is lost. Loopback only.
 
 Eight honest clients ask a sentence, read the answer for a moment, and ask the next: first alone, then beside
-clients that send everything in turn, a share of it hostile (`tests/attacks.py`), until the requests are used
-up. `/health` is asked all the time.
+clients that send everything in turn, so many requests a second, a share of them hostile (`tests/attacks.py`),
+until they are used up. `/health` is asked all the time. More than the server can do is the business of
+`serve.py`.
 
     python benchmarks/soak.py MODEL_DIR sentences.txt                    # 100,000 requests
     python benchmarks/soak.py MODEL_DIR sentences.txt --minutes 4        # as many as go in four minutes
@@ -94,10 +95,23 @@ def mixed(texts: list[str], options: Any) -> Iterator[Attack]:
         yield Attack("plain", "/translate", fields)
 
 
-async def other(server: Server, requests: Iterator[Attack], seen: Seen) -> None:
+class Pace:
+    """The moments at which requests are due, shared by all who send them."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self.due = rate, time.monotonic()
+
+    async def turn(self) -> None:
+        """Wait for the next moment; those that were missed are not made up for."""
+        self.due = max(self.due + 1 / self.rate, time.monotonic() - 1.0)
+        await asyncio.sleep(max(0.0, self.due - time.monotonic()))
+
+
+async def other(server: Server, requests: Iterator[Attack], pace: Pace, seen: Seen) -> None:
     """One who sends whatever comes, and waits for longer than the server itself may take."""
     client = Client(server.port, 150.0)
     for attack in requests:
+        await pace.turn()
         seen.asked += 1
         seen.hostile += attack in HOSTILE
         code, _ = await client.ask(attack.path, attack.body, attack.kind)
@@ -116,7 +130,8 @@ async def run(options: Any, texts: list[str]) -> list[list[str]]:
         requests = mixed(texts, options)
         watching = asyncio.create_task(watch(server, seen))
         began = time.perf_counter()
-        crowd = asyncio.gather(*(other(server, requests, seen) for _ in range(OTHERS)))
+        pace = Pace(options.rate)
+        crowd = asyncio.gather(*(other(server, requests, pace, seen) for _ in range(OTHERS)))
         await spell(server, texts, storm, crowd)
         took = time.perf_counter() - began
         watching.cancel()
@@ -148,6 +163,7 @@ def rows(
     silences = sorted(seen.silences)
     return [
         ["requests of the others, seconds", f"{seen.asked:,} of {options.requests:,}, {took:.0f}", ""],
+        ["asked for, and sent, a second", f"{options.rate:g}, {seen.asked / took:.0f}", ""],
         ["of them hostile", f"{seen.hostile:,}", ""],
         ["their answers by status", json.dumps(dict(sorted(seen.codes.items()))), "no 5xx"],
         ["of them 5xx, or none at all", str(faults), "0"],
@@ -174,6 +190,7 @@ def main() -> None:
     parser.add_argument("texts", type=Path, help="a file of sentences")
     parser.add_argument("--requests", type=int, default=FULL)
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no more are sent")
+    parser.add_argument("--rate", type=float, default=100.0, help="of the others, requests a second")
     parser.add_argument("--share", type=float, default=0.01, help="of them that are hostile")
     parser.add_argument("--seconds", type=float, default=20.0, help="of quiet")
     options = parser.parse_args()

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NoReturn, TypeVar
-from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
@@ -20,6 +19,7 @@ from regard.serving.limits import DEPTH, PARSED, TEXTS, VALUES, Limits, Refusal
 
 Given = TypeVar("Given")
 _STEPS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{,]', re.DOTALL)
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 FIELDS = TEXTS + 100  # a text each, and all the others
 
 
@@ -91,15 +91,29 @@ def parse(query: bytes, kind: str, data: bytes) -> dict[str, Any]:
 
 
 def parse_query(data: bytes) -> list[tuple[str, str]]:
-    """The fields of a query string or a form, percent-escapes and all."""
+    """The fields of a query string or a form, percent-escapes and all.
+
+    As the standard library's `parse_qsl` has them. That makes a string of every escape before it joins them,
+    which takes seventy times the form.
+
+    >>> parse_query(b"q=a+b%21&words")
+    [('q', 'a b!'), ('words', '')]
+    """
     try:
-        return parse_qsl(
-            data.decode("utf-8"), keep_blank_values=True, errors="replace", max_num_fields=FIELDS
-        )
+        data.decode("utf-8")
     except UnicodeDecodeError:
         raise Refusal(400, "Invalid request: the form is not UTF-8") from None
-    except ValueError:
-        raise Refusal(400, f"Invalid request: the form has more than {FIELDS} fields") from None
+    if data.count(b"&") >= FIELDS:
+        raise Refusal(400, f"Invalid request: the form has more than {FIELDS} fields")
+    pairs = (field.partition(b"=") for field in data.split(b"&") if field)
+    return [(_unescaped(name), _unescaped(value)) for name, _, value in pairs]
+
+
+def _unescaped(data: bytes) -> str:
+    # A letter a byte, since those are had already; pieces of bytes would be joined by way of a view of each.
+    letters = data.replace(b"+", b" ").decode("latin-1")
+    plain = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), letters)
+    return plain.encode("latin-1").decode("utf-8", "replace")
 
 
 def parse_json(data: bytes) -> dict[str, Any]:

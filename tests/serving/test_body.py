@@ -2,8 +2,12 @@
 
 import asyncio
 import json
+import tracemalloc
+from urllib.parse import parse_qsl
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 from starlette.requests import Request
 
 from regard.serving.body import Bodies, parse_json, parse_query
@@ -91,6 +95,23 @@ def test_json_that_is_none_or_too_deep(body):
 def test_forms_with_too_many_fields_or_bad_bytes():
     assert refused(parse_query, b"&".join([b"a=b"] * 5000)) == 400
     assert refused(parse_query, b"q=\xff\xfe") == 400
+
+
+@given(some.text(some.sampled_from("q%=&+4cCé€A~ 9\x00"), max_size=47))
+def test_a_form_is_read_as_the_standard_library_reads_it(text):
+    wanted = parse_qsl(text, keep_blank_values=True, errors="replace")
+    assert parse_query(text.encode()) == wanted
+
+
+def test_a_form_of_escapes_alone_takes_little():
+    form = b"q=" + b"%41" * 100_000
+    tracemalloc.start()
+    try:
+        assert parse_query(form) == [("q", "A" * 100_000)]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * len(form)
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read():
