@@ -6,12 +6,16 @@ rich is imported when something is drawn, not before: `--help` must not wait for
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TextIO, cast
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 from regard.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+Thing = TypeVar("Thing")
 
 
 def note(message: str = "") -> None:
@@ -25,6 +29,31 @@ def page() -> "Console | None":
 
     console = Console(highlight=False)
     return console if console.is_terminal else None
+
+
+EVERY = 0.5  # seconds between two counts
+
+
+def counted(things: Iterable[Thing], noun: str, *, on: "TextIO | None") -> Iterator[Thing]:
+    """The things, while a count of them stands on a terminal; nowhere else."""
+    if on is None or not on.isatty():
+        yield from things
+        return
+    began = last = time.monotonic()
+    width = 0
+    try:
+        for number, thing in enumerate(things, 1):
+            yield thing
+            if (now := time.monotonic()) - last >= EVERY:
+                last = now
+                text = f"{number:,} {noun}, {number / (now - began):,.0f} a second"
+                on.write("\r" + text.ljust(width))
+                on.flush()
+                width = len(text)
+    finally:
+        if width:
+            on.write("\r" + " " * width + "\r")
+            on.flush()
 
 
 class Unbroken:

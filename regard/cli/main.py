@@ -42,6 +42,7 @@ from regard.cli.console import steady_streams
 from regard.errors import RegardError, error_line, one_line
 from regard.kinds import TABLES, at_fault
 
+_COMPLETING = "_REGARD_COMPLETE"
 INTERRUPTED = 128 + signal.SIGINT
 
 # What a person can put right by naming another path; any other failure of the system is the disk's.
@@ -66,8 +67,6 @@ app = typer.Typer(
     name="regard",
     help="Translators, language models and encoders of your own, from plain files.",
     epilog="Start with `regard demo`. Each verb has its own --help.",
-    no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -93,6 +92,12 @@ app.command()(shortlist.shortlist)
 app.command(cls=train.TrainCommand)(distill.distill)
 
 
+@app.command("help")
+def _help(verb: Annotated[str, typer.Argument(help="What to tell about.", show_default="all")] = "") -> None:
+    """Tell what a verb takes, as its --help does."""
+    raise typer.Exit(run([verb, "--help"] if verb else ["--help"]))
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"regard {__version__}", flush=True)
@@ -114,7 +119,7 @@ def run(argv: Sequence[str]) -> int:
         table.asked.clear()
     try:
         command = typer.main.get_command(app)
-        with command.make_context("regard", list(argv)) as context:
+        with command.make_context("regard", list(argv) or ["--help"]) as context:
             command.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -171,4 +176,6 @@ def main() -> None:
     """The entry point of the command `regard`."""
     signal.signal(signal.SIGTERM, _terminate)
     steady_streams()
+    if _COMPLETING in os.environ:  # a shell asks what could stand here
+        typer.main.get_command(app)(prog_name="regard")
     sys.exit(run(sys.argv[1:]))

@@ -1,8 +1,10 @@
 """`regard translate`: lines in, as many lines out, in order, for as long as lines come.
 
-The model is loaded before the output is opened, so that a broken one empties no file.
+Or the text that stands on the command line. The model is loaded before the output is opened, so that a broken
+one empties no file.
 """
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli.console import counted
 from regard.cli.options import takes
 from regard.errors import DataError, UsageError
 from regard.foreign import LONGEST_LINE
@@ -28,6 +31,10 @@ class Options:
     """What `regard translate` takes."""
 
     model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="What to translate.", show_default="the lines of the input"),
+    ] = None
     source: Annotated[
         Path,
         typer.Option(
@@ -105,6 +112,8 @@ class Options:
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
+        if self.text and str(self.source) != "-":
+            raise UsageError(f"there is a text to translate and a file, {self.source}; give one of them")
         if self.n_best > 1 and not self.as_json:
             raise UsageError(
                 f"--n-best {self.n_best} gives several translations of a line; add --json to see them"
@@ -139,15 +148,21 @@ class Options:
 @takes(Options)
 def translate(options: Options) -> None:
     """Translate text, line by line."""
-    from regard.cli.streams import reading, refuse_same_file, writing
+    from regard.cli.streams import is_standard, reading, refuse_same_file, writing
 
     refuse_same_file(options.source, options.output)
-    with reading(options.source) as lines:
+    with contextlib.nullcontext(_given(options)) if options.text else reading(options.source) as lines:
         lines = _folded(lines) if options.document else lines
         found = _translations(options, lines)
+        seen = is_standard(options.output) and sys.stdout is not None and sys.stdout.isatty()
         with writing(options.output) as write:
-            for each in found:
+            for each in counted(found, "lines", on=None if seen else sys.stderr):
                 write(_as_json(each) if options.as_json else each.text)
+
+
+def _given(options: Options) -> Iterator[str]:
+    """The lines of the texts on the command line."""
+    return (line for text in options.text or () for line in text.split("\n"))
 
 
 def _folded(lines: Iterator[str]) -> Iterator[str]:
@@ -178,7 +193,8 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         from regard.tasks.translation.rescore import load_rescorer
 
         rescorer = load_rescorer(options.rescore, translator)
-    waiting = options.batch_size == 1 or (is_standard(options.source) and sys.stdin.isatty())
+    typed = not options.text and is_standard(options.source) and sys.stdin.isatty()
+    waiting = options.batch_size == 1 or typed
     return translator.stream(
         lines,
         beam=options.beam,

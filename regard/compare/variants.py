@@ -6,7 +6,6 @@
 A name is a table of settings, as in any config file; an empty one is the reference. `family.py` trains them.
 """
 
-import difflib
 import re
 import tomllib
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.config import flatten, known_keys
+from regard.config.rules import nearest
 from regard.errors import UsageError
 from regard.tasks.task import Task
 
@@ -73,7 +73,7 @@ def _check(path: Path, variant: Variant) -> None:
     known = known_keys()
     for key in variant.overrides:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+            near = nearest(key, known)
             raise UsageError(f"variants {path}: {variant.name} sets {key}, unknown; did you mean {near}?")
         if key.startswith(_SAME):
             raise UsageError(

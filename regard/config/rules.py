@@ -3,6 +3,7 @@
 Used by every table of this room.
 """
 
+import difflib
 from collections.abc import Iterable
 
 from regard.errors import UsageError, shown
@@ -23,3 +24,54 @@ def one_of(name: str, value: str, allowed: Iterable[str]) -> None:
 def between(name: str, value: float, low: float, high: float) -> None:
     """Refuse a number outside these."""
     rule(low <= value <= high, f"{name} ({shown(value)}) must be between {low:g} and {high:g}")
+
+
+# What other programs call it.
+CALLED = {
+    "learning_rate": "train.lr",
+    "rate": "train.lr",
+    "batch_size": "train.batch_tokens",
+    "max_tokens": "train.batch_tokens",
+    "epochs": "train.max_epochs",
+    "max_epoch": "train.max_epochs",
+    "steps": "train.max_steps",
+    "max_update": "train.max_steps",
+    "time": "train.minutes",
+    "update_freq": "train.accumulate",
+    "gradient_accumulation_steps": "train.accumulate",
+    "accum_count": "train.accumulate",
+    "clip_norm": "train.clip",
+    "max_grad_norm": "train.clip",
+    "warmup_steps": "train.warmup",
+    "warmup_updates": "train.warmup",
+    "lr_scheduler": "train.schedule",
+    "optim": "train.optimizer",
+    "dtype": "train.precision",
+    "fp16": "train.precision",
+    "bf16": "train.precision",
+    "hidden_size": "model.d_model",
+    "embed_dim": "model.d_model",
+    "ffn_dim": "model.d_ff",
+    "heads": "model.n_heads",
+    "num_heads": "model.n_heads",
+    "layers": "model.encoder_layers",
+    "num_layers": "model.encoder_layers",
+    "vocab": "text.vocab_size",
+    "beam_size": "decode.beam",
+    "num_beams": "decode.beam",
+    "max_len": "data.max_length",
+    "max_seq_length": "data.max_length",
+}
+
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """The key that somebody may have meant: by what others call it, or else by its letters.
+
+    >>> nearest("train.learning_rate", ["train.lr", "train.minutes"])
+    'train.lr'
+    """
+    leaf = key.rpartition(".")[2].lower().replace("-", "_")
+    if CALLED.get(leaf) in (known := list(known)):
+        return CALLED[leaf]
+    same = [each for each in known if each.rpartition(".")[2] == leaf]
+    return same[0] if same else difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]

@@ -6,7 +6,6 @@ kind of model may bring tables of its own (`keys`): `config.of(Table)` gives the
 """
 
 import dataclasses
-import difflib
 import json
 import typing
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from regard.config.data import DataConfig
 from regard.config.decode import DecodeConfig
 from regard.config.model import LIMITS, ModelConfig
 from regard.config.positions import ON_SCORES, PositionsConfig
-from regard.config.rules import one_of, rule
+from regard.config.rules import nearest, one_of, rule
 from regard.config.text import TextConfig
 from regard.config.toml import flatten
 from regard.config.train import TrainConfig
@@ -131,8 +130,7 @@ def merge(config: Config, overrides: Mapping[str, Any]) -> Config:
         if key == TASK:
             continue
         if key not in known:
-            near = difflib.get_close_matches(shown(key), known, n=1, cutoff=0.0)
-            raise UsageError(f"unknown config key {shown(key)}; did you mean {near[0]}?")
+            raise UsageError(f"unknown config key {shown(key)}; did you mean {nearest(shown(key), known)}?")
         table, _, leaf = key.partition(".")
         tables.setdefault(table, {})[leaf] = _fit(key, value, type(known[key]))
     held = dict(config.own)

@@ -139,6 +139,11 @@ def _refuse_pickles(folder: Path) -> None:
     pickles = (
         sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
     )
+    if (folder / "model.bin").exists() and list(folder.glob("*_vocabulary.*")):
+        raise ModelError(
+            f"{folder} is a model of CTranslate2; translate with it by --engine ctranslate2, "
+            "or give the folder that it was exported from"
+        )
     if pickles and not (folder / WEIGHTS).exists():
         raise ModelError(
             f"{folder} has no {WEIGHTS} but {pickles[0]}, a pickle, which can run code and is never opened; "

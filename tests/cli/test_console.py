@@ -1,5 +1,6 @@
 """Streams that outlive their readers and take any text."""
 
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -7,7 +8,25 @@ from pathlib import Path
 import pytest
 from command import QUICK, command, environment
 
-from regard.cli.console import Unbroken
+from regard.cli import console
+from regard.cli.console import Unbroken, counted
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_count_stands_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(console, "EVERY", 0.0)
+    file, terminal = io.StringIO(), Terminal()
+    assert list(counted("abc", "lines", on=None)) == list("abc")
+    assert list(counted("abc", "lines", on=file)) == list("abc")
+    assert file.getvalue() == ""
+    assert list(counted("abc", "lines", on=terminal)) == list("abc")
+    shown = terminal.getvalue().split("\r")
+    assert [text[:8] for text in shown[1:4]] == ["1 lines,", "2 lines,", "3 lines,"]
+    assert shown[-2].strip() == shown[-1] == ""  # wiped
 
 
 def test_a_stream_without_a_reader_falls_silent(tmp_path: Path):

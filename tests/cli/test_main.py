@@ -67,10 +67,28 @@ def test_a_command_line_that_makes_no_sense_is_one_line(arguments, named, capfd:
     assert named in err
 
 
-def test_no_verb_gives_help(regard: Run):
-    done = regard()
-    assert "Usage: regard" in done.stdout + done.stderr
-    assert done.returncode in (0, 2)
+def test_no_verb_gives_help(capfd: pytest.CaptureFixture[str]):
+    assert main.run(["--help"]) == 0
+    wanted = capfd.readouterr()
+    assert main.run([]) == 0
+    assert capfd.readouterr() == wanted
+    assert main.run(["help"]) == 0
+    assert capfd.readouterr() == wanted
+
+
+def test_help_tells_of_a_verb(capfd: pytest.CaptureFixture[str]):
+    assert main.run(["help", "translate"]) == 0
+    assert "Usage: regard translate" in capfd.readouterr().out
+    assert main.run(["help", "fly"]) == 2
+    assert "No such command 'fly'" in capfd.readouterr().err
+
+
+def test_a_shell_completes_verbs_and_flags(regard: Run):
+    asked = {"_REGARD_COMPLETE": "complete_bash", "COMP_WORDS": "regard tra", "COMP_CWORD": "1"}
+    done = regard(env=environment() | asked)
+    assert (done.returncode, done.stdout.split()) == (0, ["train", "translate"])
+    done = regard(env=environment() | asked | {"COMP_WORDS": "regard translate --be", "COMP_CWORD": "2"})
+    assert (done.returncode, done.stdout.split()) == (0, ["--beam"])
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,13 @@ def test_as_many_lines_come_out_in_order(model: Path, regard: Run):
     assert (found[0], found[2], found[8]) == ("A B C", "H", "B A")
 
 
+def test_a_text_on_the_command_line(model: Path, tmp_path: Path, regard: Run):
+    done = regard("translate", "-m", model, "a b\nc", "d", input="never read")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "A B\nC\nD\n", "")
+    done = regard("translate", "-m", model, "a b", "-i", write_lines(tmp_path / "in", ["c"]))
+    assert "give one of them" in complaint(done)
+
+
 def test_files_gzip_and_batch_size(model: Path, tmp_path: Path, regard: Run):
     src, _ = letters(70, seed=5)
     source = tmp_path / "in.gz"

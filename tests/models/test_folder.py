@@ -405,3 +405,10 @@ def test_a_place_that_cannot_be_written_is_a_storage_error(
 ) -> None:
     with pytest.raises(StorageError, match="cannot make"):
         folder.save(saved / "config.json", config=config, model=model, tokenizer=tokenizer, card="")
+
+
+def test_a_folder_of_ctranslate2_is_called_by_its_name(saved: Path) -> None:
+    (saved / "model.safetensors").unlink()
+    (saved / "model.bin").write_bytes(b"\6\0\0\0")
+    (saved / "shared_vocabulary.json").write_text("[]")
+    assert "is a model of CTranslate2; translate with it by --engine ctranslate2" in refused(saved)
