@@ -134,6 +134,10 @@ class Options:
         ),
     ] = None
     minutes: Annotated[float | None, typer.Option(help="Time budget; the schedule ends with it.")] = None
+    finish: Annotated[
+        float | None,
+        typer.Option(metavar="MINUTES", help="End a run that has begun within so many minutes, and well."),
+    ] = None
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over instead of resuming.")] = False
     start_from: Annotated[
         Path | None,
@@ -181,6 +185,7 @@ def train(options: Options) -> None:
         options.start_from,
         fresh=options.fresh,
         device=options.device,
+        finish=options.finish,
     )
     run(task, examples, asked)
     how = " < text" if task.verb == "translate" else ""

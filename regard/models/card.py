@@ -16,6 +16,11 @@ from regard.measure.score import Score
 
 _HOSTILE = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
+_UNFINISHED = (
+    "**Unfinished**: this is what had been learned after {:,} steps. Training goes on or stopped on the way; "
+    "then the same command goes on from here.\n"
+)
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -41,6 +46,7 @@ class Facts:
     version: str = ""  # of Regard
     scores: Sequence[Measured] = ()
     report: str = ""  # more of what was measured, as Markdown
+    unfinished: bool = False  # training stopped on the way, or goes on
 
 
 def write_card(
@@ -62,6 +68,7 @@ def write_card(
     parts = [
         f"# {title}\n",
         f"{intro or f'Made with Regard; model.kind={escape(facts.config.model.kind)}.'}\n",
+        _UNFINISHED.format(facts.steps) if facts.unfinished else "",
         _section("Trained on", _data(facts)),
         _section("How", [*(shape or _shape(facts)), *_training(facts)]),
         _scores(facts.scores),

@@ -49,16 +49,19 @@ class Budget:
             last = min(last, LAST_COSTS * state.valid_cost)
         return min(CLOSING_SHARE * self.seconds, SAVING + last)
 
-    def allowance(self, state: State, *, last: bool = False) -> float:
+    def allowance(self, state: State, *, first: bool = False, last: bool = False) -> float:
         """Seconds that a validation may take now; without minutes any number.
 
-        The last one takes what is left of the minutes, and half of its share where nothing is.
+        The last one takes what is left of the minutes, and half of its share where nothing is. One before the
+        first step has half of what the others have together.
         """
         if not self.seconds:
             return math.inf
         if last:
             share = self._of_training(LAST_SHARE, state)
             return max(share / 2, min(share, self.seconds - state.seconds))
+        if first:
+            return self._of_training(VALIDATING_SHARE, state) / 2
         return VALIDATING_SHARE * (state.seconds - state.began) - state.validating
 
     def _of_training(self, share: float, state: State) -> float:

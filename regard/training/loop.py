@@ -28,6 +28,8 @@ def train_loop(trainer: Trainer, state: State, metrics: Metrics) -> None:
     """Train until a bound is reached; the state says how it ended, the last checkpoint holds it all."""
     saved_at = trainer.clock()
     with listen() as request:
+        if trainer.further and state.step == 0:
+            measure_before(trainer, state)
         while not state.ended:
             take_step(trainer, state)
             if trainer.budget.over(state, trainer.feed.count(state.epoch)):
@@ -142,6 +144,14 @@ def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> boo
     return finite
 
 
+def measure_before(trainer: Trainer, state: State) -> None:
+    """What a model that is trained further can do already; it is the best so far."""
+    if trainer.evaluator is None:
+        return
+    _judge(trainer, state, _measure(trainer, state, trainer.weights, first=True))
+    trainer.reporter.said(f"before the first step: {measured_line(state)}")
+
+
 def validate(trainer: Trainer, state: State) -> bool:
     """Measure if it is time to, and at the end; may end the run by patience. Whether it measured."""
     if trainer.evaluator is None:
@@ -151,20 +161,22 @@ def validate(trainer: Trainer, state: State) -> bool:
     every = trainer.config.valid_every
     due = state.step % every == 0 if every else tick > state.ticks
     state.ticks = tick
-    patience = trainer.config.patience
-    if (due and not state.ended and trainer.budget.may_validate(state)) or (state.ended and patience):
-        found = _measure(trainer, state, trainer.average.mean(), last=False)
+    watched = state.ended and trainer.keeps_best
+    if (due and not state.ended and trainer.budget.may_validate(state)) or watched:
+        found = _measure(trainer, state, trainer.average.mean())
         _judge(trainer, state, found)
     if state.ended:
         _measure(trainer, state, trainer.final_weights(), last=True)
     return state.validations > before
 
 
-def _measure(trainer: Trainer, state: State, weights: Sequence[Tensor], *, last: bool) -> Measurement:
+def _measure(
+    trainer: Trainer, state: State, weights: Sequence[Tensor], *, first: bool = False, last: bool = False
+) -> Measurement:
     """The scores with `weights` into the state; left alone where the one that decides is not finite."""
     assert trainer.evaluator is not None
     start = trainer.clock()
-    limit = Limit(start + trainer.budget.allowance(state, last=last), trainer.clock)
+    limit = Limit(start + trainer.budget.allowance(state, first=first, last=last), trainer.clock)
     with holding(trainer.weights, weights):
         found = trainer.evaluator.measure(
             trainer.model, trainer.device, trainer.config, limit=limit, last=last
@@ -192,7 +204,7 @@ def _judge(trainer: Trainer, state: State, found: Measurement) -> None:
     patience = trainer.config.patience
     if found.judge.beats(state.best):
         state.best, state.best_step, state.stale = found.judge.value, state.step, 0
-        if patience:
+        if trainer.keeps_best:
             trainer.best.keep(trainer.average.mean())
         return
     state.stale += 1
@@ -254,6 +266,8 @@ def save_checkpoint(trainer: Trainer, state: State) -> bool:
     if state.skipped_in_a_row and not state.ended:
         return False
     save(trainer.folder, pack(trainer, state), keep=trainer.config.keep)
+    if trainer.publish and not state.ended:
+        trainer.publish(state)
     return True
 
 

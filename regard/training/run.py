@@ -18,7 +18,7 @@ from torch import nn
 
 from regard import __version__
 from regard.atomic import remove_parts, write_bytes
-from regard.config import Config
+from regard.config import Config, merge
 from regard.errors import UsageError
 from regard.models import build
 from regard.models.card import Facts, Measured
@@ -37,7 +37,7 @@ from regard.training.forecast import forecast
 from regard.training.lesson import Examples, Job, Learnable, Lesson
 from regard.training.loop import train_loop
 from regard.training.metrics import METRICS, Metrics, read_metrics
-from regard.training.settle import settle
+from regard.training.settle import goes_further, settle
 from regard.training.state import State
 from regard.training.trainer import Clock, Trainer, unpack
 from regard.training.workspace import CHECKPOINTS, Run, describe, make, read_run, refuse_foreign, write_run
@@ -62,6 +62,7 @@ class Asked:
     prepared: Path | None = None  # a folder with stores and files made of the same examples, to share
     given: Mapping[str, bytes] = field(default_factory=dict)  # files of the folder to begin with
     origin: str = ""  # where the data come from, for the card
+    finish: float | None = None  # minutes within which a run that has begun is to end, its schedule too
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,8 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         examples=examples,
         base=base.config if base else None,
     )
+    if asked.finish is not None:
+        config = _finishing(config, folder, asked.finish)
     wanted = describe(config, _fingerprints(examples, asked))
     keep_freed_memory()
     make(folder)
@@ -122,7 +125,7 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         run = prepare_folder(folder, wanted, fresh=asked.fresh)
         if run.finished:
             reporter.said(
-                f"{folder} is finished; use --fresh to train it anew, or --from to train it further"
+                f"{folder} is finished; a wider bound goes on with it, --fresh trains it anew, --from further"
             )
             return Result.of(folder, run.result)
         if asked.prepared:
@@ -132,6 +135,16 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         remove_parts(folder)
         job = Job(folder, config, examples, base, reporter)
         return _finish(_begin(task, job, device, clock, asked.origin), run)
+
+
+def _finishing(config: Config, folder: Path, minutes: float) -> Config:
+    """The config of a run that ends so many minutes from where it stands, whatever it was bounded by."""
+    if newest(folder / CHECKPOINTS) is None:
+        raise UsageError(f"{folder} holds no run that has begun; there is nothing to finish")
+    if minutes <= 0:
+        raise UsageError(f"--finish ({minutes:g}) must be minutes above 0")
+    used = max((each["seconds"] for each in read_metrics(folder / METRICS) if "seconds" in each), default=0.0)
+    return merge(config, {"train.minutes": used / 60 + minutes, "train.max_steps": 0, "train.max_epochs": 0})
 
 
 def _refuse_itself(asked: Asked) -> None:
@@ -182,6 +195,7 @@ def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin
         job.folder / CHECKPOINTS,
         device,
         job.reporter,
+        further=goes_further(task.name, lesson.config, job.base.config if job.base else None),
     )
     return _Run(task, job, lesson, trainer, clock, origin)
 
@@ -198,7 +212,8 @@ def model_for(task: Learnable, config: Config, base: Loaded | None) -> nn.Module
 def _finish(run: _Run, held: Run) -> Result:
     """From the first step, or where it stopped, to the folder."""
     job, lesson, trainer = run.job, run.lesson, run.trainer
-    state = _resume(run)
+    state = _resume(run, held)
+    trainer.publish = lambda standing: _publish(run, held, standing)
     if not state.ended:
         with watched():
             _train(run, held, state)
@@ -210,13 +225,21 @@ def _finish(run: _Run, held: Run) -> Result:
         {name: score.value for name, score in state.scores.items()},
         state.ended,
     )
-    card = run.task.card(_facts(run, held, state), str(job.folder))
-    with holding(trainer.weights, trainer.final_weights()):
-        save_folder(job.folder, config=lesson.config, model=trainer.model, files=lesson.files, card=card)
+    _publish(run, held, state)
     held.finished, held.result = True, asdict(result) | {"folder": ""}
     write_run(job.folder, held)
     job.reporter.said(_farewell(result, state, trainer.clock()))
+    if trainer.further and state.validations and not state.best_step:
+        job.reporter.said("nothing was better than the model that it began with; the folder holds that one")
     return result
+
+
+def _publish(run: _Run, held: Run, state: State) -> None:
+    """Make the folder a model: the one that is had so far, or at the end the one that is kept."""
+    job, lesson, trainer = run.job, run.lesson, run.trainer
+    card = run.task.card(_facts(run, held, state), str(job.folder))
+    with holding(trainer.weights, trainer.final_weights()):
+        save_folder(job.folder, config=lesson.config, model=trainer.model, files=lesson.files, card=card)
 
 
 def _train(run: _Run, held: Run, state: State) -> None:
@@ -242,7 +265,7 @@ def _train(run: _Run, held: Run, state: State) -> None:
         train_loop(trainer, state, metrics)
 
 
-def _resume(run: _Run) -> State:
+def _resume(run: _Run, held: Run) -> State:
     """The state to begin with: that of the newest checkpoint, or that of a new run."""
     job, trainer = run.job, run.trainer
     checkpoint = newest(trainer.folder)
@@ -250,6 +273,8 @@ def _resume(run: _Run) -> State:
         trainer.clock = run.clock
         return State(seconds=run.clock(), began=run.clock())
     state = unpack(trainer, checkpoint)
+    if held.result.get("steps") == state.step and not held.finished:
+        state.ended = ""  # it was finished, and goes on to another bound
     used = [state.seconds]
     if trainer.budget.seconds:  # what was trained after the checkpoint is lost, its time is spent
         used += [record["seconds"] for record in read_metrics(job.folder / METRICS) if "seconds" in record]
@@ -278,7 +303,8 @@ def _facts(run: _Run, held: Run, state: State) -> Facts:
         machine=_machine(trainer.device, held),
         version=f"{__version__}, torch {torch.__version__}",
         scores=[Measured(lesson.measured_on, state.scores)] if state.scores else [],
-        report=lesson.report() if lesson.report else "",
+        report=lesson.report() if lesson.report and state.ended else "",
+        unfinished=not state.ended,
     )
 
 

@@ -19,6 +19,7 @@ from regard.training.metrics import require_tensorboard
 # What a model that is trained further brings with it; another shape would be another model.
 INHERITED = ("model", "attention", "positions", "text", "decode", "own")
 _OF_A_KIND = ("model.kind", "model.upsample", "model.draft")
+FURTHER = 0.1  # of the rate: for a model that has learned the task already
 _STILL_FREE = ("model.dropout", "attention.dropout", "text.source", "text.target", "decode.")
 
 
@@ -45,11 +46,18 @@ def settle(
         config = replace(config, task=task.name, **{name: getattr(base, name) for name in INHERITED})
         _refuse_other_shape(asked, base)
     config = merge(config, asked)
+    if goes_further(task.name, config, base) and "train.lr" not in asked:
+        config = merge(config, {"train.lr": config.train.lr * FURTHER})
     if not (config.train.minutes or config.train.max_steps or config.train.max_epochs):
         config = merge(config, {"train.minutes": DEFAULT_MINUTES})
     if config.train.tensorboard:
         require_tensorboard()
     return task.settle(config, asked, examples, base)
+
+
+def goes_further(task: str, config: Config, base: Config | None) -> bool:
+    """Whether the base has learned the same task in the same kind of model: nothing of it begins anew."""
+    return base is not None and (base.task, base.model.kind) == (task, config.model.kind)
 
 
 def _refuse_other_shape(asked: Mapping[str, Any], base: Config) -> None:

@@ -6,7 +6,7 @@ are in `State`. `run.py` builds it, `loop.py` drives it.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ class Trainer:
     device: torch.device
     reporter: Reporter = field(default_factory=Silent)
     clock: Clock = field(default_factory=Clock)
+    further: bool = False  # the model has learned this task before: it must not get worse
+    publish: Callable[[State], None] | None = None  # makes the folder a model, each time a checkpoint is made
 
     def __post_init__(self) -> None:
         self.model.to(self.device).train()
@@ -68,8 +70,13 @@ class Trainer:
         return [optimizer for movers in self.movers.values() for optimizer in movers]
 
     def final_weights(self) -> list[Tensor]:
-        """What is worth keeping: the best if patience watched over it, else the average."""
+        """What is worth keeping: the best, if it was watched for, else the average."""
         return self.best.weights or self.average.mean()
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the weights of the best validation are kept."""
+        return self.further or self.config.patience > 0
 
     def healthy(self) -> bool:
         """Whether every weight is a finite number; the norm of one that is not is not finite either."""

@@ -5,6 +5,7 @@ and data). The same command finds it and goes on; another command is told what d
 first thing `run.py` looks at and the last thing it writes.
 """
 
+import dataclasses
 import json
 import re
 import shutil
@@ -38,6 +39,7 @@ OURS = (
     CHECKPOINTS,
 )  # not the token store: it knows by itself whether it still fits
 # Settings that change no weight: a run may go on under other ones.
+BOUNDS = ("train.minutes", "train.max_steps", "train.max_epochs")  # a run may be given others
 FREE = ("train.log_every", "train.save_every", "train.keep", "train.tensorboard", "decode.")
 
 
@@ -59,8 +61,8 @@ def describe(config: Config, data: dict[str, str]) -> Run:
 
 
 def differences(old: Run, new: Run) -> list[str]:
-    """In words, what the folder's run and the one asked for disagree on."""
-    keys = sorted(old.settings.keys() | new.settings.keys())
+    """In words, what the folder's run and the one asked for disagree on; their bounds are no matter."""
+    keys = sorted((old.settings.keys() | new.settings.keys()) - set(BOUNDS))
     words = [
         f"{shown(key)} was {shown(_setting(old, key))} and is {shown(_setting(new, key))}"
         for key in keys
@@ -129,6 +131,15 @@ def clear(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def _rebound(held: Run, wanted: Run) -> Run:
+    """The folder's run with the bounds that are asked for; a finished one goes on where they are wider."""
+    before, after = ([_setting(run, key) for key in BOUNDS] for run in (held, wanted))
+    if held.finished and not any(new > old for old, new in zip(before, after, strict=True) if old):
+        return held
+    settings = held.settings | dict(zip(BOUNDS, after, strict=True))
+    return dataclasses.replace(held, settings=settings, finished=False)
+
+
 def prepare(folder: Path, wanted: Run, *, fresh: bool) -> Run:
     """Make the folder ready for the run: the one it holds, if it is the same one, or a new one.
 
@@ -146,7 +157,7 @@ def prepare(folder: Path, wanted: Run, *, fresh: bool) -> Run:
             "use --fresh to start over, or --from to train it further in another folder"
         )
     if held is not None and not words and not fresh:
-        return held
+        return _rebound(held, wanted)
     clear(folder)
     (folder / CHECKPOINTS).mkdir()
     write_run(folder, wanted)

@@ -8,10 +8,11 @@ from safetensors.torch import load_file
 
 import regard
 from regard.errors import DataError, UsageError
+from regard.tasks.task import task_named
 from regard.tasks.train import train
-from regard.training import loop
+from regard.training import loop, run
 from regard.training import trainer as trainer_module
-from regard.training.run import Result
+from regard.training.run import Asked, Result
 
 STEPS = 7
 
@@ -136,12 +137,63 @@ def test_a_stopped_run_goes_on_from_its_checkpoint(
         patch.setattr(loop, "take_step", die)
         with pytest.raises(MemoryError):
             train(*toy_files, out=tmp_path / "two", valid=toy_files, overrides=asked, quiet=True)
-    assert not (tmp_path / "two" / "model.safetensors").exists()
     assert not (tmp_path / "two" / ".lock").exists()
     train(*toy_files, out=tmp_path / "two", valid=toy_files, overrides=asked, quiet=True)
     assert (tmp_path / "two" / "model.safetensors").read_bytes() == (
         result.folder / "model.safetensors"
     ).read_bytes()
+
+
+def test_a_stopped_run_is_a_model_and_can_be_ended(
+    toy_files: tuple[Path, Path], asked: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(trainer: Any, state: Any) -> None:
+        if state.step == 3:
+            raise MemoryError
+        original(trainer, state)
+
+    original, folder = loop.take_step, tmp_path / "out"
+    task = task_named("translation")
+    examples = task.read(toy_files, toy_files)
+    often = asked | {"train.save_every": 0.0}
+    with pytest.raises(UsageError, match="nothing to finish"):
+        run.train(task, examples, Asked(folder, overrides=often, quiet=True, finish=1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "take_step", die)
+        with pytest.raises(MemoryError):
+            run.train(task, examples, Asked(folder, overrides=often, quiet=True))
+    assert "**Unfinished**: this is what had been learned after 3 steps" in (folder / "README.md").read_text()
+    assert len(regard.load(folder).translate(["one two"])) == 1
+    ended = run.train(task, examples, Asked(folder, overrides=often, quiet=True, finish=1e-4))
+    assert ended.steps == 4
+    assert "Unfinished" not in (folder / "README.md").read_text()
+
+
+def test_a_finished_run_goes_on_where_its_bound_is_wider(
+    result: Result, toy_files: tuple[Path, Path], asked: dict[str, object]
+) -> None:
+    for steps, wanted in ((STEPS - 2, STEPS), (STEPS + 2, STEPS + 2)):
+        wider = asked | {"train.max_steps": steps}
+        again = train(*toy_files, out=result.folder, valid=toy_files, overrides=wider, quiet=True)
+        assert again.steps == wanted
+        assert f"{wanted} steps" in (result.folder / "README.md").read_text()
+
+
+def test_training_further_never_makes_it_worse(
+    result: Result,
+    toy_files: tuple[Path, Path],
+    asked: dict[str, object],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rash = {key: value for key, value in asked.items() if key.startswith("train.")} | {"train.lr": 10.0}
+    two = train(*toy_files, out=tmp_path / "two", valid=toy_files, start_from=result.folder, overrides=rash)
+    said = capsys.readouterr().err
+    assert "before the first step: validation loss" in said
+    assert "nothing was better than the model that it began with" in said
+    assert two.scores["loss"] == pytest.approx(result.scores["loss"], rel=1e-4)
+    for name, tensor in weights(two.folder).items():
+        assert torch.equal(tensor, weights(result.folder)[name])
 
 
 def test_training_further_takes_model_and_tokenizer(

@@ -150,7 +150,6 @@ def test_killed_it_goes_on_bit_for_bit(text: Path, tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(Next, "losses", killed)
         assert train(text, tmp_path / "killed", "--set", "model.dropout=0.1") == 130
-    assert not (tmp_path / "killed" / "model.safetensors").exists()
     assert train(text, tmp_path / "killed", "--set", "model.dropout=0.1") == 0
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]
