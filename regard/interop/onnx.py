@@ -23,8 +23,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
+from regard.attention.positions import sinusoids
+from regard.config import Config
 from regard.data.inputs import Tokens
-from regard.interop.parts import need, plain, position_table, query_scale
+from regard.interop.parts import longest, need, plain, position_table, query_scale
 from regard.layers import DecoderLayer, EncoderLayer, Residual
 from regard.models.folder import GENERATION, TOKENIZER, Loaded
 from regard.models.transformer import Transformer
@@ -36,12 +38,14 @@ Pairs = list[tuple[Tensor, Tensor]]
 def write(loaded: Loaded, out: Path) -> None:
     """encoder.onnx, decoder.onnx, and what turns text into ids and back."""
     need(NAME)
-    allowed = {"attention.score": ("scaled-dot", "dot"), "positions.kind": ("sinusoidal", "learned", "none")}
+    allowed = {
+        "attention.score": ("scaled-dot", "dot"),
+        "positions.kind": ("sinusoidal", "learned", "none", "rotary"),
+    }
     model = plain(loaded.model, loaded.config, "ONNX", allowed).eval()
-    positions = position_table(model, loaded.config)
     with _quiet():
-        _export_encoder(Encoder(model, positions), out / "encoder.onnx")
-        _export_decoder(Decoder(model, positions), out / "decoder.onnx")
+        _export_encoder(Encoder(model, loaded.config), out / "encoder.onnx")
+        _export_decoder(Decoder(model, loaded.config), out / "decoder.onnx")
     (out / TOKENIZER).write_text(loaded.tokenizer.to_json(), encoding="utf-8")
     settings = dataclasses.asdict(loaded.config.decode)
     (out / GENERATION).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
@@ -63,18 +67,37 @@ def _quiet() -> Iterator[None]:
 # The graphs --------------------------------------------------------------------------------------
 
 
+def _width(heads: MultiHead) -> int:
+    return heads.query.out_features // heads.n_heads
+
+
 def _split(x: Tensor, heads: int) -> Tensor:
     return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).transpose(1, 2)  # (B, H, T, K)
 
 
-def _keys_values(heads: MultiHead, x: Tensor) -> tuple[Tensor, Tensor]:
+def _turned(x: Tensor, angles: Tensor | None) -> Tensor:
+    """x (B, H, T, K) turned by the sines and cosines (T, K) of its places: rotary positions."""
+    if angles is None:
+        return x
+    sin, cos = angles.chunk(2, -1)
+    left, right = x.chunk(2, -1)
+    return torch.cat([left * cos - right * sin, right * cos + left * sin], -1)
+
+
+def _keys_values(heads: MultiHead, x: Tensor, angles: Tensor | None = None) -> tuple[Tensor, Tensor]:
     k, v = heads.key_value(x).chunk(2, -1)
-    return _split(k, heads.n_heads), _split(v, heads.n_heads)
+    return _turned(_split(k, heads.n_heads), angles), _split(v, heads.n_heads)
 
 
-def _attend(heads: MultiHead, x: Tensor, seen: tuple[Tensor, Tensor], hidden: Tensor | None) -> Tensor:
+def _attend(
+    heads: MultiHead,
+    x: Tensor,
+    seen: tuple[Tensor, Tensor],
+    hidden: Tensor | None,
+    angles: Tensor | None = None,
+) -> Tensor:
     """x (B, T, D) looks at keys and values (B, H, S, K); `hidden` (B, 1, 1, S) is added to the scores."""
-    q, (k, v) = _split(heads.query(x), heads.n_heads), seen
+    q, (k, v) = _turned(_split(heads.query(x), heads.n_heads), angles), seen
     scores = q @ k.transpose(2, 3) * query_scale(heads)
     weights = (scores if hidden is None else scores + hidden).softmax(-1)
     out: Tensor = heads.out((weights @ v).transpose(1, 2).flatten(2))
@@ -91,62 +114,93 @@ def _hidden(src_mask: Tensor) -> Tensor:
     return ((~src_mask).float() * torch.finfo(torch.float32).min)[:, None, None, :]  # (B, 1, 1, S)
 
 
-class Encoder(nn.Module):
-    """Source to the keys and values that the decoder's layers look at."""
+class _Graph(nn.Module):
+    """A model with what its places are: vectors that are added to the embeddings, or angles of a rotation."""
 
-    def __init__(self, model: Transformer, positions: Tensor) -> None:
+    positions: Tensor
+    angles: Tensor | None
+
+    def __init__(self, model: Transformer, config: Config) -> None:
         super().__init__()
         self.model = model
-        self.register_buffer("positions", positions)
+        self.register_buffer("positions", position_table(model, config))
+        width = _width(self.stack[0].attention)  # type: ignore[arg-type]
+        rotary = config.positions.kind == "rotary"
+        self.register_buffer("angles", sinusoids(longest(config), width) if rotary else None)
+
+    @property
+    def stack(self) -> nn.ModuleList:
+        """The layers that it computes."""
+        raise NotImplementedError
+
+    def turns(self, start: int, end: int) -> Tensor | None:
+        """The angles of these places, if there are any."""
+        return None if self.angles is None else self.angles[start:end]
+
+
+class Encoder(_Graph):
+    """Source to the keys and values that the decoder's layers look at."""
+
+    @property
+    def stack(self) -> nn.ModuleList:
+        return self.model.encoder
 
     def forward(self, src: Tensor, src_mask: Tensor) -> tuple[Tensor, ...]:
         embedding, hidden = self.model.embedding, _hidden(src_mask)
-        places: Tensor = self.positions[: src.shape[1]]  # type: ignore[index]
-        x = F.embedding(src, embedding.weight) * embedding.scale + places
+        x = F.embedding(src, embedding.weight) * embedding.scale + self.positions[: src.shape[1]]
+        angles = self.turns(0, src.shape[1])
         for layer in self.model.encoder:
             assert isinstance(layer, EncoderLayer)
-            x = self._layer(layer, x, hidden)
+            x = self._layer(layer, x, hidden, angles)
         memory = self.model.encoder_norm(x)
         crosses = [layer.cross for layer in self.model.decoder]
         return tuple(part for heads in crosses for part in _keys_values(heads, memory))  # type: ignore[arg-type]
 
-    def _layer(self, layer: EncoderLayer, x: Tensor, hidden: Tensor) -> Tensor:
+    def _layer(self, layer: EncoderLayer, x: Tensor, hidden: Tensor, angles: Tensor | None) -> Tensor:
         heads = layer.attention
-        x = _around(layer.around_attention, x, lambda y: _attend(heads, y, _keys_values(heads, y), hidden))
+
+        def look(y: Tensor) -> Tensor:
+            return _attend(heads, y, _keys_values(heads, y, angles), hidden, angles)
+
+        x = _around(layer.around_attention, x, look)
         return _around(layer.around_feed_forward, x, layer.feed_forward)
 
 
-class Decoder(nn.Module):
+class Decoder(_Graph):
     """The newest ids and the cache to logits and the cache with one place more."""
 
-    def __init__(self, model: Transformer, positions: Tensor) -> None:
-        super().__init__()
-        self.model = model
-        self.register_buffer("positions", positions)
+    @property
+    def stack(self) -> nn.ModuleList:
+        return self.model.decoder
 
     def forward(self, ids: Tensor, src_mask: Tensor, memory: Pairs, past: Pairs) -> tuple[Tensor, ...]:
         embedding, hidden = self.model.target_embedding, _hidden(src_mask)
         length = past[0][0].shape[2]
-        place: Tensor = self.positions[length : length + 1]  # type: ignore[index]
+        place = self.positions[length : length + 1]
         x = F.embedding(ids[:, None], embedding.weight) * embedding.scale + place  # (B, 1, D)
+        angles = self.turns(length, length + 1)
         grown: list[Tensor] = []
         for layer, seen, own in zip(self.model.decoder, memory, past, strict=True):
             assert isinstance(layer, DecoderLayer)
-            x, pair = self._layer(layer, x, (seen, own), hidden)
+            x, pair = self._layer(layer, x, (seen, own), (hidden, angles))
             grown += pair
         logits = self.model.project(self.model.decoder_norm(x)[:, 0])
         return logits, *grown
 
     def _layer(
-        self, layer: DecoderLayer, x: Tensor, seen: tuple[tuple[Tensor, Tensor], ...], hidden: Tensor
+        self,
+        layer: DecoderLayer,
+        x: Tensor,
+        seen: tuple[tuple[Tensor, Tensor], ...],
+        added: tuple[Tensor, Tensor | None],
     ) -> tuple[Tensor, list[Tensor]]:
-        memory, past = seen
+        (memory, past), (hidden, angles) = seen, added
         pair: list[Tensor] = []
 
         def look_back(y: Tensor) -> Tensor:
-            new = _keys_values(layer.attention, y)
+            new = _keys_values(layer.attention, y, angles)
             pair.extend(torch.cat([old, part], 2) for old, part in zip(past, new, strict=True))
-            return _attend(layer.attention, y, (pair[0], pair[1]), None)
+            return _attend(layer.attention, y, (pair[0], pair[1]), None, angles)
 
         x = _around(layer.around_attention, x, look_back)
         cross = layer.cross
@@ -171,7 +225,7 @@ def _export_encoder(module: Encoder, path: Path) -> None:
 def _export_decoder(module: Decoder, path: Path) -> None:
     layers, heads = len(module.model.decoder), module.model.decoder[0].attention
     assert isinstance(heads, MultiHead)
-    width = heads.query.out_features // heads.n_heads
+    width = _width(heads)
     pairs = [
         [tuple(torch.rand(3, heads.n_heads, length, width) for _ in "kv") for _ in range(layers)]
         for length in (5, 7)

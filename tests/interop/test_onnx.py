@@ -16,6 +16,7 @@ VARIANTS: list[dict[str, Any]] = [
     {"model__norm": "post", "model__tied": "none", "model__output_bias": True, "model__activation": "swish"},
     {"positions__kind": "learned", "model__decoder_heads": 5, "model__scale_embedding": False},
     {"model__norm": "post", "model__norm_weights": "none"},
+    {"positions__kind": "rotary", "model__d_model": 40, "model__n_heads": 5, "model__decoder_heads": 2},
 ]
 
 
