@@ -126,6 +126,7 @@ MODELS = Kinds(
         "rnn-attention": "regard.models.rnn:RNN",
         "lstmn": "regard.models.lstmn:LSTMN",
         "conv": "regard.models.conv:Convolution",
+        "speech": "regard.models.speech:Speech",
     },
 )
 TASKS = Kinds(
@@ -139,6 +140,7 @@ TASKS = Kinds(
         "classify": "regard.tasks.labels:CLASSIFY",
         "tag": "regard.tasks.labels:TAG",
         "image": "regard.tasks.image:TASK",
+        "speech": "regard.tasks.speech:TASK",
     },
 )
 TABLES = (SCORES, KERNELS, POSITIONS, MODELS, TASKS)

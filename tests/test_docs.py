@@ -26,8 +26,10 @@ ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 # From the first room a sentence enters to the last; a room may use those before it.
 ROOMS = (
-    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "images", "data"),
+    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "images"),
     *(
+        "audio",
+        "data",
         "fused",
         "attention",
         "layers",

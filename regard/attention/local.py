@@ -1,4 +1,4 @@
-"""Truncated attention: each query sees the keys at most `window` places away, before and after it.
+"""Truncated attention: each query sees the keys at most `window` places before it and `ahead` after it.
 
 With a window w the cost is T·w instead of T². In a decoder the window looks back only, and a cache of
 w + 1 places is enough. The twin is `band_mask` on ordinary attention (`show_dense`), which also computes
@@ -21,23 +21,24 @@ BLOCK = 64  # queries computed together; measured: docs/log.md
 
 
 class Local(Kernel):
-    """A window of `window` places to the left and, unless it looks back only, to the right."""
+    """A window of `window` places to the left and, unless it looks back only, of `ahead` to the right."""
 
-    def __init__(self, window: int, *, back: bool = False) -> None:
+    def __init__(self, window: int, *, back: bool = False, ahead: int | None = None) -> None:
         super().__init__()
         self.window, self.back = window, back
+        self.ahead = 0 if back else window if ahead is None else ahead
         self.keep = window + 1 if back else None
 
     def mask(self, q: Tensor, k: Tensor, causal: bool) -> Tensor:
         """The twin: the band (T, S) that the window is."""
-        after = 0 if causal or self.back else self.window
+        after = 0 if causal else self.ahead
         return band_mask(q.shape[-2], k.shape[-2], self.window, after, q.device)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
         if q.device.type == "cuda":
             from regard.attention.flex import attend_flex, band_rule
 
-            after = 0 if options.get("causal") or self.back else self.window
+            after = 0 if options.get("causal") else self.ahead
             rule = band_rule(self.window, after, k.shape[-2] - q.shape[-2])
             return attend_flex(q, k, v, rule, dense=self.dense, **options)
         if self._whole(q, k):
@@ -67,14 +68,17 @@ class Local(Kernel):
 
     def _whole(self, q: Tensor, k: Tensor) -> bool:
         """Whether the window hides nothing that is not hidden anyway."""
-        return k.shape[-2] <= self.window + 1 and (not self.back or q.shape[-2] == 1)
+        reach = min(self.window, self.window if q.shape[-2] == 1 else self.ahead)
+        return k.shape[-2] <= reach + 1
 
     def _plan(self, q: Tensor, k: Tensor, causal: bool) -> Plan:
-        after = 0 if causal or self.back else self.window
+        after = 0 if causal else self.ahead
         left, right = (-(-reach // BLOCK) * BLOCK for reach in (self.window, after))
         return Plan(BLOCK, left, right, k.shape[-2] - q.shape[-2], (self.window, after))
 
 
 def local(config: AttentionConfig, site: Site) -> Kernel:
     """The window that the config asks for; one that looks back only where the site does."""
-    return Kernel() if site.kind == "cross" else Local(config.window, back=site.causal)
+    if site.kind == "cross":
+        return Kernel()
+    return Local(config.window, back=site.causal, ahead=None if config.ahead < 0 else config.ahead)

@@ -36,6 +36,7 @@ from regard.cli import (
     show,
     tag,
     train,
+    transcribe,
     translate,
 )
 from regard.cli.console import steady_streams
@@ -78,6 +79,7 @@ app.command()(fill.fill)
 app.command()(embed.embed)
 app.command()(classify.classify)
 app.command()(tag.tag)
+app.command()(transcribe.transcribe)
 app.command()(evaluate.evaluate)
 app.command()(check.check)
 app.command(cls=compare.CompareCommand)(compare.compare)

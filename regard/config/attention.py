@@ -14,6 +14,7 @@ class AttentionConfig:
     score: str = "scaled-dot"
     dropout: float = 0.0
     window: int = 256  # local: places seen to the left, and in an encoder to the right too
+    ahead: int = -1  # local, in an encoder: places seen to the right; -1: as many as to the left
     block: int = 64  # bigbird: places in a block
     window_blocks: int = 3  # bigbird: blocks seen around a block, itself counted
     global_blocks: int = 2  # bigbird: blocks at the beginning that see all and are seen by all
@@ -28,6 +29,10 @@ class AttentionConfig:
         one_of("attention.share", self.share, ("heads", "layers", "none"))
         for name in ("window", "block", "rank", "max_length"):
             between(f"attention.{name}", getattr(self, name), 1, 1_000_000)
+        rule(
+            self.ahead == -1 or 0 <= self.ahead <= 1_000_000,
+            f"attention.ahead ({self.ahead}) must be between 0 and 1000000, or -1 for as attention.window",
+        )
         for name in ("window_blocks", "global_blocks", "random_blocks"):
             between(f"attention.{name}", getattr(self, name), 0, 65536)
         between("attention.seed", self.seed, 0, 2**32)

@@ -58,6 +58,14 @@ LIMITS: dict[str, _Limits] = {
         "model.tied": (("all",), "it has one matrix"),
         "model.target_vocab_size": ((0,), "it has one vocabulary"),
     },
+    "speech": _BARE
+    | _NO_PAIRS
+    | _ONE_BY_ONE
+    | {
+        "model.tied": (("all",), "it has one matrix"),
+        "model.target_vocab_size": ((0,), "it has one vocabulary"),
+        "model.output_bias": ((False,), "its output is one product"),
+    },
     "rnn": _OWN_ORDER
     | _NO_PAIRS
     | _NO_SELF
@@ -84,7 +92,7 @@ ACTIVATIONS = ("relu", "swish", "gelu", "gelu-tanh", "relu2", "swiglu", "geglu")
 LAYERS: dict[str, dict[str, int]] = {
     "decoder": {"decoder_layers": 1},
     "encoder": {"encoder_layers": 1},
-    **{kind: {"encoder_layers": 1, "decoder_layers": 1} for kind in (*ATTENDING, *REPLACED)},
+    **{kind: {"encoder_layers": 1, "decoder_layers": 1} for kind in (*ATTENDING, "speech", *REPLACED)},
 }
 
 

@@ -243,7 +243,7 @@ class _Writer:
         self.total += int(lengths.sum())
 
     def _contents(self, rows: Sequence[Any], count: int) -> Iterator[bytes]:
-        if self.kind.shape:
+        if self.kind.shape or all(isinstance(row, np.ndarray) for row in rows):
             yield from (np.ascontiguousarray(row, self.kind.dtype).tobytes() for row in rows)
         else:
             yield np.fromiter(chain.from_iterable(rows), self.kind.dtype, count).tobytes()

@@ -1,8 +1,8 @@
 """What a model is fed: rows of one batch, padded to one shape, with all that belongs to them.
 
-`Tokens` are rows of ids. What else is known of a row (its dependency tree) is a field beside them, so that it
-goes wherever they go. Other tasks have inputs of their own; whoever hands them on asks what `Inputs` says.
-Made by `batch.py`; read by the models.
+`Tokens` are rows of ids, `Frames` rows of sound. What else is known of a row (its dependency tree) is a field
+beside them, so that it goes wherever they go. Other tasks have inputs of their own; whoever hands them on
+asks what `Inputs` says. Made by `batch.py`; read by the models.
 """
 
 from collections.abc import Sequence
@@ -67,6 +67,45 @@ class Tokens:
     def contents(self) -> list[list[int]]:
         """The ids of each row without its padding."""
         return [ids[real].tolist() for ids, real in zip(self.ids, self.real, strict=True)]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Rows of log-mel frames (B, T, mels), real where `mask` (B, T) is True, at their ends not; None: all."""
+
+    values: Tensor
+    mask: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def device(self) -> torch.device:
+        """Where they lie."""
+        return self.values.device
+
+    @property
+    def real(self) -> Tensor:
+        """Where the frames are real (B, T)."""
+        shape = self.values.shape[:2]
+        return torch.ones(shape, dtype=torch.bool, device=self.device) if self.mask is None else self.mask
+
+    def to(self, device: torch.device | str) -> "Frames":
+        """The same on a device."""
+        mask = None if self.mask is None else self.mask.to(device, non_blocking=True)
+        return Frames(self.values.to(device, non_blocking=True), mask)
+
+    def contents(self) -> list[list[int]]:
+        """The frames of each row without its padding, in thousandths."""
+        rows = zip(self.values, self.real, strict=True)
+        return [(frames[real] * 1000).round().int().flatten().tolist() for frames, real in rows]
+
+
+def pad_frames(rows: Sequence[Tensor]) -> Frames:
+    """Rows of frames (T, mels) each, filled up with zeros."""
+    lengths = torch.tensor([len(row) for row in rows])
+    values = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+    return Frames(values, torch.arange(values.shape[1]) < lengths[:, None])
 
 
 def pad_sources(

@@ -57,6 +57,11 @@ class StoreFeed(Generic[B]):
 
 def spread(rows: Rows, count: int) -> Rows:
     """At most `count` of the rows, evenly spread over them."""
-    if len(rows) <= count:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, count).round().astype(np.int64)]
+    return rows[spread_over(len(rows), count)]
+
+
+def spread_over(total: int, count: int) -> Rows:
+    """At most `count` of the numbers below `total`, evenly spread over them."""
+    if total <= count:
+        return np.arange(total)
+    return np.linspace(0, total - 1, count).round().astype(np.int64)

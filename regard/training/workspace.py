@@ -23,9 +23,9 @@ from regard.process.lock import LOCK
 from regard.training.checkpoint import saved_steps
 
 CHECKPOINTS = "checkpoints"
-DATA = "data"  # the phrases of the demo lie here; never removed
+DATA = "data"  # the phrases or recordings of the demo lie here; never removed
 DISTILLED = "distilled"  # what a teacher wrote for the student in this folder; days of work, never removed
-_PHRASES = re.compile(r"(train|valid|test)\..+\.tsv")
+_PHRASES = re.compile(r"(train|valid|test)(\..+\.tsv)?")
 OURS = (
     "config.json",
     "model.safetensors",

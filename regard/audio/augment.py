@@ -1,0 +1,102 @@
+"""Recordings made harder while training: other speeds, loudness and noise; bands and times blotted out.
+
+    speed     read faster or slower: tempo and pitch move together, as another voice (Ko et al. 2015)
+    noise     white to brown, 5 to 30 dB below the voice
+    blot      SpecAugment: two stripes of bands and two of time are set to the mean (Park et al. 2019)
+
+Everything is drawn from one generator, so that a batch is a function of its place in the run. Before this
+file: `sound.py`; called by `regard.tasks.speech.lesson`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.config.speech import SpeechConfig
+
+LOUDER = 10.0  # dB that a recording is made louder or softer by, at most
+NOISE = (5.0, 30.0)  # dB that noise is softer than the voice
+EDGES = 0.15  # seconds of silence at most before and after
+STRIPES, BANDS, TIMES = 2, 6, 10  # stripes of each kind; a stripe is at most 1 / BANDS, 1 / TIMES of all
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers for one batch."""
+
+    source: torch.Generator
+
+    def between(self, low: float, high: float, *shape: int) -> Tensor:
+        """Numbers of that shape, spread evenly."""
+        return low + (high - low) * torch.rand(shape, generator=self.source)
+
+
+def harder(samples: Tensor, lengths: Tensor, how: SpeechConfig, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples (B, L) of lengths (B,) made harder, their lengths, and which rows are noise alone."""
+    rows = len(samples)
+    samples, lengths = at_speed(samples, lengths, draw.between(1 - how.speed, 1 + how.speed, rows))
+    samples, lengths = edged(samples, lengths, draw, round(EDGES * how.rate))
+    power = samples.square().sum(1) / lengths
+    empty = draw.between(0, 1, rows) < how.silence
+    noisy = (draw.between(0, 1, rows) < how.noise) | empty
+    level = (power * 10 ** (-draw.between(*NOISE, rows) / 10)).sqrt() * noisy
+    samples = samples * ~empty[:, None] + coloured(samples.shape, draw) * level[:, None]
+    samples = samples * 10 ** (draw.between(-LOUDER, LOUDER, rows) / 20)[:, None]
+    real = torch.arange(samples.shape[1]) < lengths[:, None]
+    return samples * real, lengths, empty
+
+
+def at_speed(samples: Tensor, lengths: Tensor, speed: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows (B, L) read at their speeds (B,), between samples by Catmull and Rom's cubic."""
+    new = (lengths / speed).floor().long().clamp(min=1)
+    places = torch.arange(int(new.max())) * speed[:, None]  # (B, L')
+    whole = places.floor()
+    part, whole = places - whole, whole.long()
+    held = torch.nn.functional.pad(samples, (1, 3))
+    whole = whole.clamp(max=samples.shape[1])
+    a, b, c, d = (held.gather(1, whole + k) for k in range(4))
+    out = b + part / 2 * (c - a + part * (2 * a - 5 * b + 4 * c - d + part * (3 * (b - c) + d - a)))
+    return out * (torch.arange(out.shape[1]) < new[:, None]), new
+
+
+def edged(samples: Tensor, lengths: Tensor, draw: Draw, most: int) -> tuple[Tensor, Tensor]:
+    """Rows with some silence before and after."""
+    before = (draw.between(0, most, len(samples))).long()
+    after = (draw.between(0, most, len(samples))).long()
+    new = lengths + before + after
+    places = torch.arange(int(new.max())) - before[:, None]
+    inside = (places >= 0) & (places < lengths[:, None])
+    return samples.gather(1, places.clamp(0, samples.shape[1] - 1)) * inside, new
+
+
+def coloured(shape: torch.Size, draw: Draw) -> Tensor:
+    """Noise (B, L) of power one, each row of its own colour: white to brown."""
+    white = torch.fft.rfft(torch.randn(shape, generator=draw.source))
+    slope = draw.between(0, 1, shape[0])[:, None]
+    curve = torch.pow(torch.arange(1, white.shape[1] + 1), -slope)
+    noise: Tensor = torch.fft.irfft(white * curve, shape[1])
+    return noise / noise.square().mean(1, keepdim=True).sqrt().clamp(min=1e-9)
+
+
+def blotted(frames: Tensor, lengths: Tensor, share: float, draw: Draw) -> Tensor:
+    """Frames (B, T, mels) of lengths (B,) with stripes at their mean, in a share of the rows."""
+    rows, time, bands = frames.shape
+    chosen = draw.between(0, 1, rows) < share
+    hidden = torch.zeros(rows, time, bands, dtype=torch.bool)
+    for _ in range(STRIPES):
+        width = (draw.between(0, bands / BANDS, rows)).round()
+        first = draw.between(0, 1, rows) * (bands - width)
+        hidden |= _stripe(bands, first, width)[:, None, :]
+        width = (draw.between(0, 1, rows) * lengths / TIMES).round()
+        first = draw.between(0, 1, rows) * (lengths - width)
+        hidden |= _stripe(time, first, width)[:, :, None]
+    mean = frames.sum((1, 2)) / (lengths * bands).clamp(min=1)
+    return torch.where(hidden & chosen[:, None, None], mean[:, None, None], frames)
+
+
+def _stripe(size: int, first: Tensor, width: Tensor) -> Tensor:
+    """(B, size), True in a stripe of each row."""
+    places = torch.arange(size)
+    begin = first.floor()[:, None]
+    return (places >= begin) & (places < begin + width[:, None])

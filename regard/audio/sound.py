@@ -1,0 +1,122 @@
+"""Recordings to samples: one channel at one rate, block by block, whatever the file was.
+
+soundfile (libsndfile) reads WAV, FLAC, OGG and MP3 of any depth, rate and number of channels; channels are
+averaged, the rate is changed by `resample.py`. What is no sound is refused in a line. After this file:
+`frames.py`.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from regard.audio.resample import Samples, resampled
+from regard.errors import DataError, UsageError, shown
+
+BLOCK = 4.0  # seconds that are read at a time
+RATES = (1000, 768_000)  # Hz that a header may say
+LOUDEST = 1e4  # times full scale; no recording is louder, so its numbers are none
+ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
+
+
+def require_soundfile() -> Any:
+    """The package; refuses where it is missing."""
+    try:
+        import soundfile
+    except (ImportError, OSError):
+        raise UsageError("sound needs the package soundfile; install regard[speech]") from None
+    return soundfile
+
+
+class Recording:
+    """A sound file: what its header says, and its samples as they are asked for."""
+
+    def __init__(self, path: Path | BinaryIO, name: str = "") -> None:
+        """`path` may be an open file, which `name` names in errors."""
+        self.path, self.name = path, name or str(path)
+        soundfile = require_soundfile()
+        if isinstance(path, Path):
+            self._refuse_odd(path)
+        try:
+            self._file = soundfile.SoundFile(path)
+        except (soundfile.SoundFileError, TypeError, ValueError) as error:
+            raise DataError(f"{self.name} is no sound file that can be read ({_reason(error)})") from None
+        self.rate, self.frames = int(self._file.samplerate), int(self._file.frames)
+        if not RATES[0] <= self.rate <= RATES[1]:
+            self._file.close()
+            raise DataError(
+                f"{self.name}: its header says {self.rate:,} Hz; a recording has {RATES[0]:,} to {RATES[1]:,}"
+            )
+
+    @staticmethod
+    def _refuse_odd(path: Path) -> None:
+        if not path.is_file():
+            what = "is no file" if path.exists() else "does not exist"
+            raise DataError(f"{path} {what}; give a recording")
+        if path.stat().st_size == 0:
+            raise DataError(f"{path} is empty; give a recording")
+
+    @property
+    def seconds(self) -> float:
+        """How long it is, if its header tells the truth."""
+        return max(0, self.frames) / self.rate
+
+    def blocks(self, rate: int) -> Iterator[Samples]:
+        """Samples at `rate`, some seconds at a time; the file is closed when they end."""
+        return resampled(self._read(), self.rate, rate)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _read(self) -> Iterator[Samples]:
+        soundfile, size, count = require_soundfile(), math.ceil(BLOCK * self.rate), 0
+        with self._file as file:
+            while True:
+                try:
+                    block = file.read(size, dtype="float32", always_2d=True)
+                except (soundfile.SoundFileError, RuntimeError) as error:
+                    raise DataError(
+                        f"{self.name} cannot be read past {count / self.rate:.1f} s ({_reason(error)})"
+                    ) from None
+                if len(block) == 0:
+                    break
+                yield self._mono(block, count)
+                count += len(block)
+        if count == 0:
+            raise DataError(f"{self.name} holds no samples")
+
+    def _mono(self, block: Any, before: int) -> Samples:
+        wrong = ~(np.abs(block).max(1) < LOUDEST)  # also where it is no number
+        if wrong.any():
+            place, value = int(wrong.argmax()), block[int(wrong.argmax())]
+            raise DataError(
+                f"{self.name}: the sample at {(before + place) / self.rate:.3f} s is "
+                f"{shown(float(value[np.argmax(~(np.abs(value) < LOUDEST))]))}, which is no sound"
+            )
+        mono: Samples = block.mean(1, dtype=np.float32)
+        return mono
+
+
+def read_sound(path: Path, rate: int) -> Samples:
+    """All samples of a recording at `rate`."""
+    return np.concatenate(list(Recording(path).blocks(rate)))
+
+
+def pcm_blocks(stream: BinaryIO, rate: int, seconds: float = BLOCK) -> Iterator[Samples]:
+    """Raw samples (16 bits, little-endian, one channel) of a stream that may have no end, as they come."""
+    size, left = max(2, 2 * round(rate * seconds)), b""
+    read = getattr(stream, "read1", stream.read)
+    while data := read(size):
+        data = left + data
+        whole = len(data) // 2 * 2
+        left = data[whole:]
+        yield np.frombuffer(data[:whole], "<i2").astype(np.float32) / np.float32(32768)
+    if left:
+        raise DataError("the raw samples end in the middle of one; they must be 16 bits each")
+
+
+def _reason(error: Exception) -> str:
+    return shown(str(error).strip().rstrip(".").rpartition(": ")[2] or type(error).__name__)

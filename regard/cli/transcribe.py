@@ -1,0 +1,131 @@
+"""`regard transcribe`: recordings in, what is said in them out.
+
+Plain text goes out as it is found; the other formats file by file, to stdout or into a folder. `-` is raw
+samples from stdin. The work is regard/tasks/speech's.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from regard.cli.options import takes
+from regard.cli.streams import is_standard
+from regard.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from regard.tasks.speech.listener import Listener
+
+FORMATS = ("txt", "vtt", "srt", "tsv", "json")
+WAIT = 0.08  # seconds of raw samples that are read at a time while somebody waits
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard transcribe` takes."""
+
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="WAV, FLAC, OGG or MP3; - is raw samples on stdin (16 bits, one channel).",
+            readable=False,
+            show_default=False,
+        ),
+    ]
+    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    format: Annotated[str, typer.Option("-f", "--format", help="txt, vtt, srt, tsv or json.")] = "txt"
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="A file for each recording here, not stdout."),
+    ] = None
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Text while the sound still comes, by the model's look-ahead.")
+    ] = False
+    rate: Annotated[
+        int | None, typer.Option(help="Samples a second of stdin.", show_default="the model's")
+    ] = None
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise UsageError(f"--format ({self.format}) must be one of {', '.join(FORMATS)}")
+        if self.stream and (self.format != "txt" or self.output is not None):
+            raise UsageError("--stream prints text as it comes; it takes no --format and no --output")
+        if self.rate is not None and not 1000 <= self.rate <= 768_000:
+            raise UsageError(f"--rate ({self.rate}) must be between 1000 and 768000")
+
+
+@takes(Options)
+def transcribe(options: Options) -> None:
+    """What is said in recordings."""
+    from regard.process.device import pick_device
+    from regard.tasks.task import expect, load
+
+    expect(options.model, "speech")
+    for path in options.files:
+        if not is_standard(path) and not path.is_file():
+            raise DataError(f"{path} {'is no file' if path.exists() else 'does not exist'}; give a recording")
+    listener: Listener = load(options.model, device=pick_device(options.device))
+    if sys.stdout is None:
+        raise UsageError("stdout is closed; there is nowhere to write to")
+    for path in options.files:
+        if options.stream:
+            _follow(listener, _sound(listener, path, options), _say)
+        elif options.output is not None:
+            _keep(listener, path, options, options.output)
+        elif options.format == "txt":
+            for segment in listener.transcribe(_sound(listener, path, options), words=False):
+                _say(f"{segment.text}\n")
+        else:
+            _say(_whole(listener, path, options))
+
+
+def _say(text: str) -> None:
+    assert sys.stdout is not None
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+    sys.stdout.buffer.flush()
+
+
+def _sound(listener: "Listener", path: Path, options: Options) -> Iterator[Any]:
+    """A file or stdin as blocks of samples."""
+    from regard.audio.resample import resampled
+    from regard.audio.sound import BLOCK, pcm_blocks
+
+    if not is_standard(path):
+        return listener.blocks(path)
+    if sys.stdin is None:
+        raise UsageError("stdin is closed; name a file")
+    rate = options.rate or listener.rate
+    blocks = pcm_blocks(sys.stdin.buffer, rate, WAIT if options.stream else BLOCK)
+    return resampled(blocks, rate, listener.rate)
+
+
+def _whole(listener: "Listener", path: Path, options: Options) -> str:
+    from regard.tasks.speech.subtitles import FORMATS as FORMS
+
+    return FORMS[options.format](list(listener.transcribe(_sound(listener, path, options))))
+
+
+def _keep(listener: "Listener", path: Path, options: Options, folder: Path) -> None:
+    """A file beside nothing else: the recording's name with the format's ending."""
+    from regard.atomic import write_text
+
+    name = "stdin" if is_standard(path) else path.name
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(folder / f"{name}.{options.format}", _whole(listener, path, options))
+
+
+def _follow(listener: "Listener", blocks: Iterator[Any], say: Any) -> None:
+    """Text while the sound comes; a line ends with a pause."""
+    last = None
+    for piece in listener.follow(blocks):
+        if last is not None and piece.at - last > 1.0:
+            say("\n")
+        say(piece.text)
+        last = piece.at
+    if last is not None:
+        say("\n")

@@ -1,0 +1,106 @@
+"""Speech: a recording in, what is said in it out; frames in, characters out.
+
+A run: `examples` (recordings), `lesson` (samples, loss), `validation`. A folder: `listener` (recordings to
+segments), with `hearing` (long ones, piece by piece), `timing` (words by cross-attention) and `subtitles`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from regard.config.speech import SpeechConfig
+from regard.errors import UsageError
+from regard.tasks.task import Evaluation, Task
+
+if TYPE_CHECKING:
+    from regard.config import Config
+    from regard.models.card import Facts
+    from regard.tasks.speech.examples import Recordings
+    from regard.tasks.speech.listener import Listener
+    from regard.training.lesson import Job, Lesson
+
+
+class SpeechTask(Task):
+    """A recording, and what is said in it."""
+
+    name = "speech"
+    noun = "recogniser of speech"
+    verb = "transcribe"
+    models = ("speech",)
+    keys: ClassVar[Mapping[str, Any]] = {"speech": SpeechConfig}
+
+    def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Recordings":
+        """A TSV of files and texts, or folders in the common layouts."""
+        from regard.tasks.speech.examples import Recordings
+
+        if more:
+            raise UsageError(f"--{next(iter(more)).replace('_', '-')} means nothing to task={self.name}")
+        return Recordings(tuple(map(Path, files)), tuple(map(Path, valid or ())))
+
+    def defaults(self) -> dict[str, Any]:
+        """Truncated attention, whose places count from each other; characters; greedy search."""
+        return super().defaults() | {
+            "model.kind": "speech",
+            "model.d_model": 144,
+            "model.encoder_layers": 4,
+            "model.decoder_layers": 2,
+            "model.d_ff": 576,
+            "attention.kind": "local",
+            "attention.window": 32,
+            "attention.ahead": 8,
+            "positions.kind": "rotary",
+            "text.units": "characters",
+            "train.batch_tokens": 1536,
+            "decode.beam": 1,
+            "decode.length_penalty": 1.0,
+            "decode.max_ratio": 1.0,
+        }
+
+    def settle(
+        self, config: "Config", asked: Mapping[str, Any], examples: Any, base: "Config | None"
+    ) -> "Config":
+        """The last word belongs to the recordings: see `lesson.py`."""
+        if config.text.units == "subwords" and not config.text.vocab_size and base is None:
+            raise UsageError("text.units=subwords needs text.vocab_size for speech: 300 to 2000 are usual")
+        return super().settle(config, asked, examples, base)
+
+    def lesson(self, job: "Job") -> "Lesson":
+        """Samples on disk, cross-entropy and CTC, WER and CER."""
+        from regard.tasks.speech.lesson import lesson_for
+
+        return lesson_for(job)
+
+    def card(self, facts: "Facts", folder: str) -> str:
+        """With how far ahead it hears."""
+        from regard.tasks.speech.card import write
+
+        return write(facts, folder)
+
+    def load(self, folder: Path, **options: Any) -> "Listener":
+        """The model in a folder, ready to listen."""
+        from regard.tasks.speech.listener import load_listener
+
+        return load_listener(folder, **options)
+
+    def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
+        """WER, CER, and how much faster than the recordings."""
+        from regard.tasks.speech.evaluate import evaluation
+
+        device = options.pop("device", "cpu")
+        batch = options.pop("batch_size", None)
+        if options:
+            raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
+        return evaluation(self.load(folder, device=device), self.read(files), batch or 16)
+
+    def demo(self, **options: Any) -> None:
+        """On telephone calls that are made on the spot."""
+        for name in ("to", "source"):
+            if name in options:
+                flag = "from" if name == "source" else name
+                raise UsageError(f"--{flag} means nothing to task={self.name}")
+        from regard.tasks.speech.demo import Options, demo
+
+        demo(Options(**options))
+
+
+TASK = SpeechTask()

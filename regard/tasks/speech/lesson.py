@@ -1,0 +1,277 @@
+"""From recordings and texts to a lesson: samples on disk, harder ones every epoch, attention and CTC.
+
+    loss = (1 - λ) cross-entropy of the text + λ CTC        λ = speech.ctc
+
+Samples are kept as 16 bits at the model's rate; frames are made of them when a batch is. Before this file:
+`examples.py`; after it: `regard.training.run`.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.atomic import write_text
+from regard.audio.augment import Draw, blotted, harder
+from regard.audio.frames import HOP, framing_of, lifted
+from regard.audio.sound import read_sound
+from regard.config import Config, TrainConfig, merge
+from regard.config.speech import SpeechConfig
+from regard.data.columns import Chunk, Columns, Kind, open_columns
+from regard.data.inputs import Frames
+from regard.errors import DataError, ModelError
+from regard.models.folder import Loaded
+from regard.process.progress import duration
+from regard.tasks.speech.examples import Recordings
+from regard.tasks.speech.validation import Validation
+from regard.text.running import RunningText
+from regard.text.tokenizer import Tokenizer
+from regard.training.feed import Rows, StoreFeed
+from regard.training.lesson import Job, Lesson
+from regard.training.loss import token_loss
+from regard.training.objective import Loss, Objective
+
+PLACE = 4  # frames that count as one token of train.batch_tokens
+HELD_OUT, HELD_OUT_SHARE = 500, 20  # recordings at most, and one in so many
+CHUNK = 100  # recordings that are written at a time
+LOUD = 32767
+_DRAWN = 104729  # tells what is drawn for a batch apart from what else a seed decides
+CRAMPED = 0.02  # of recordings may have too few places for their text
+
+
+@dataclass(frozen=True)
+class SpeechBatch:
+    """Frames, and their texts: `tgt_in`, `tgt_out`, `tgt_mask` (B, T), lengths (B,) without the end."""
+
+    inputs: Frames
+    tgt_in: Tensor
+    tgt_out: Tensor
+    tgt_mask: Tensor
+    lengths: Tensor
+
+    @property
+    def targets(self) -> int:
+        """Tokens, the ends counted."""
+        return int(self.lengths.sum()) + len(self.lengths)
+
+    def to(self, device: torch.device | str) -> "SpeechBatch":
+        """The same on a device."""
+        parts = (self.tgt_in, self.tgt_out, self.tgt_mask, self.lengths)
+        return SpeechBatch(self.inputs.to(device), *(part.to(device, non_blocking=True) for part in parts))
+
+
+class Maker:
+    """Rows of a store as batches; with a draw they are made harder."""
+
+    def __init__(self, store: Columns, tokenizer: Tokenizer, how: SpeechConfig) -> None:
+        self.store, self.tokenizer, self.how, self.framing = store, tokenizer, how, framing_of(how)
+
+    def lengths(self, rows: Rows) -> tuple[Any, Any]:
+        """How long each row is as the sampler counts: places and tokens."""
+        frames = self.store["sound"].lengths[rows] // self.framing.hop
+        return np.maximum(1, frames // PLACE), self.store["ids"].lengths[rows] + 1
+
+    def sound(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Samples (B, L) and their lengths (B,)."""
+        column = self.store["sound"]
+        samples = torch.from_numpy(column.padded(rows).astype(np.float32) / LOUD)
+        return samples, torch.from_numpy(column.lengths[rows])
+
+    def __call__(self, rows: Rows, draw: Draw | None = None) -> SpeechBatch:
+        """One batch."""
+        samples, lengths = self.sound(rows)
+        empty = torch.zeros(len(rows), dtype=torch.bool)
+        if draw is not None:
+            samples, lengths, empty = harder(samples, lengths, self.how, draw)
+        heard = lengths // self.framing.hop
+        frames = self.framing.frames(samples)[:, : int(heard.max())]
+        frames = lifted(frames) if self.how.features == "whisper" else frames
+        if draw is not None:
+            frames = blotted(frames, heard, self.how.mask, draw)
+        real = torch.arange(frames.shape[1]) < heard[:, None]
+        return self._asked(Frames(frames * real[:, :, None], real), rows, empty)
+
+    def _asked(self, inputs: Frames, rows: Rows, empty: Tensor) -> SpeechBatch:
+        specials, column = self.tokenizer.specials, self.store["ids"]
+        lengths = torch.from_numpy(column.lengths[rows]) * ~empty
+        ids = torch.from_numpy(column.padded(rows, specials.pad, more=1).astype(np.int64))
+        places = torch.arange(ids.shape[1])
+        out = ids.masked_fill(places >= lengths[:, None], specials.pad)
+        out[torch.arange(len(ids)), lengths] = specials.end
+        before = F.pad(ids[:, :-1], (1, 0), value=specials.begin)
+        mask = places <= lengths[:, None]
+        return SpeechBatch(inputs, before.masked_fill(~mask, specials.pad), out, mask, lengths)
+
+
+class SpeechFeed(StoreFeed[SpeechBatch]):
+    """Batches that sound otherwise in every epoch."""
+
+    def __init__(self, maker: Maker, rows: Rows, train: TrainConfig) -> None:
+        super().__init__(rows, maker.lengths(rows), train, maker)
+        self.maker, self.seed = maker, train.seed
+
+    def batch(self, epoch: int, position: int) -> SpeechBatch:
+        """One batch."""
+        seed = np.random.SeedSequence([self.seed, _DRAWN, epoch, position]).generate_state(1)[0]
+        draw = Draw(torch.Generator().manual_seed(int(seed)))
+        return self.maker(self.rows[self._of(epoch)[position]], draw)
+
+
+class Hearing(Objective):
+    """Cross-entropy of what is written, and CTC of what is heard."""
+
+    def __init__(self, smoothing: float, ctc: float, blank: int) -> None:
+        self.smoothing, self.ctc, self.blank = smoothing, ctc, blank
+
+    def losses(self, model: Any, batch: SpeechBatch) -> Iterator[Loss]:
+        """One loss."""
+        memory, real = model.encode(batch.inputs)
+        hidden = model.write(memory, real, batch.tgt_in)
+        total = token_loss(model, hidden, batch.tgt_out, batch.tgt_mask, label_smoothing=self.smoothing)
+        if model.ctc is not None:
+            heard = ctc_loss(model.spoken(memory), real, batch, self.blank)
+            total = (1 - self.ctc) * total + self.ctc * heard
+        yield Loss(total)
+
+
+def ctc_loss(logp: Tensor, real: Tensor | None, batch: SpeechBatch, blank: int) -> Tensor:
+    """CTC summed over the rows; 0 where a recording has too few places for its text."""
+    rows, places, _ = logp.shape
+    heard = torch.full((rows,), places) if real is None else real.sum(1).cpu()
+    lost = F.ctc_loss(
+        logp.transpose(0, 1),
+        batch.tgt_out,
+        heard,
+        batch.lengths.cpu(),
+        blank=blank,
+        reduction="none",
+        zero_infinity=True,
+    )
+    return lost.sum()
+
+
+def store_of(
+    folder: Path, data: Recordings, paths: Sequence[Path], tokenizer: Tokenizer, how: SpeechConfig
+) -> Columns:
+    """The recordings of some files as columns: samples and ids; the report counts what was left out."""
+    least = framing_of(how).hop * 2
+
+    def chunks(report: dict[str, Any]) -> Iterator[Chunk]:
+        sounds: list[Any] = []
+        texts: list[Any] = []
+        kept = seconds = long = 0.0
+        for spoken in data.read(paths):
+            try:
+                samples = read_sound(spoken.path, how.rate)
+            except DataError as error:
+                raise DataError(f"{spoken.where}: {error}") from None
+            if len(samples) < least:
+                raise DataError(
+                    f"{spoken.where}: {spoken.path} holds {len(samples)} samples, too few to hear anything"
+                )
+            if len(samples) > how.longest * how.rate:
+                long += 1
+                continue
+            loud = max(1.0, float(np.abs(samples).max()))
+            sounds.append(np.round(samples / loud * LOUD).astype("<i2"))
+            texts.append(tokenizer.encode(spoken.text))
+            kept, seconds = kept + 1, seconds + len(samples) / how.rate
+            if len(sounds) == CHUNK:
+                yield {"sound": sounds, "ids": texts}
+                sounds, texts = [], []
+        report |= {"recordings": int(kept), "seconds": round(seconds, 3), "too_long": int(long)}
+        yield {"sound": sounds, "ids": texts}
+
+    which = "valid" if tuple(paths) == data.valid else "train"
+    inputs = [data.fingerprints(), tokenizer.to_json(), how.rate, how.longest, which]
+    return open_columns(folder, inputs, {"sound": Kind("<i2"), "ids": Kind("<i4")}, chunks)
+
+
+def hold_out(store: Columns) -> tuple[Rows, Rows]:
+    """Rows to train on, and rows to measure on, chosen by a hash of their sound."""
+    sums = (zlib.crc32(store["sound"].row(i).tobytes()) for i in range(len(store)))
+    hashes = np.fromiter(sums, np.uint32, len(store))
+    distinct, first = np.unique(hashes, return_index=True)
+    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
+    return np.flatnonzero(~np.isin(hashes, distinct[:count])), np.sort(first[:count]).astype(np.int64)
+
+
+def tokenizer_for(folder: Path, data: Recordings, config: Config, base: Loaded | None) -> Tokenizer:
+    """The base model's tokenizer, the one this run has learned before, or a new one."""
+    if base is not None:
+        return base.tokenizer
+    path = folder / "tokenizer.json"
+    if path.exists():
+        try:
+            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        except (ModelError, UnicodeDecodeError):
+            path.unlink()  # the same texts give the same tokenizer again
+    texts = (spoken.text for spoken in data.read(data.train))
+    tokenizer = RunningText.learn(texts, config.text.units, config.text.vocab_size)
+    write_text(path, tokenizer.to_json())
+    return tokenizer
+
+
+def lesson_for(job: Job) -> Lesson:
+    """What a run works with."""
+    data: Recordings = job.examples
+    tokenizer = tokenizer_for(job.folder, data, job.config, job.base)
+    how = job.config.of(SpeechConfig)
+    how = replace(how, rate=how.rate or data.rate())
+    make = partial(store_of, data=data, tokenizer=tokenizer, how=how)
+    store = make(job.folder / "store" / "train", paths=data.train)
+    if not len(store):
+        raise DataError(f"every recording is longer than speech.longest ({how.longest:g} s)")
+    held, rows = store, np.arange(len(store))
+    kept = rows
+    if data.valid:
+        held = make(job.folder / "store" / "valid", paths=data.valid)
+        rows = np.arange(len(held))
+    else:
+        kept, rows = hold_out(store)
+    config = settled(job.config, how, tokenizer, store)
+    how = config.of(SpeechConfig)
+    feed = SpeechFeed(Maker(store, tokenizer, how), kept, config.train)
+    report = store.report
+    said = f"{report['recordings']:,} recordings, {duration(report['seconds'])}, at {how.rate:,} Hz" + (
+        f"; {report['too_long']:,} longer than {how.longest:g} s were left out" if report["too_long"] else ""
+    )
+    job.reporter.said(f"{said}; {len(rows):,} to measure on, {feed.count(0):,} batches an epoch")
+    names = " + ".join(path.name for path in data.valid) or "held-out recordings"
+    return Lesson(
+        config,
+        feed,
+        Hearing(config.train.label_smoothing, how.ctc, tokenizer.pad_id),
+        Validation(Maker(held, tokenizer, how), rows, config) if len(rows) else None,
+        files={"tokenizer.json": tokenizer.to_json().encode()},
+        data=[said, f"of which {len(kept):,} were trained on"],
+        measured_on=f"{names} (validation)",
+    )
+
+
+def settled(config: Config, how: SpeechConfig, tokenizer: Tokenizer, store: Columns) -> Config:
+    """The config with what follows from the recordings: rate, subsampling, vocabulary, dropout."""
+    heard = float(store["sound"].lengths.max()) / how.rate
+    changes: dict[str, Any] = {"speech.rate": how.rate, "speech.heard": round(heard + 0.005, 2)}
+    if not how.subsampling:
+        places = store["sound"].lengths / (how.rate * HOP * 4)
+        changes["speech.subsampling"] = 4 if (places < _needed(store)).mean() <= CRAMPED else 2
+    if not config.model.vocab_size:
+        changes["model.vocab_size"] = tokenizer.vocab_size
+    if config.model.dropout < 0:
+        changes["model.dropout"] = 0.1
+    return merge(config, changes)
+
+
+def _needed(store: Columns) -> Any:
+    """Places that CTC needs for each text: one a token, and one between two that are the same."""
+    column = store["ids"]
+    same = [int((np.diff(column.row(row)) == 0).sum()) for row in range(len(column))]
+    return column.lengths + np.array(same)

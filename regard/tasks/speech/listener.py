@@ -1,0 +1,214 @@
+"""Recordings to segments: what was said, when, and how sure the model is.
+
+    sound -> `hearing` (memory, utterances) -> greedy search under a tape -> text and word times -> `Segment`
+
+Several utterances are written at once; what is written of one depends on no other. `follow` gives pieces of
+text while the sound still comes, by CTC: nothing of it changes afterwards, and its delay is the look-ahead.
+Before this file: `regard.models.folder`; after it: the verb, the server and Python.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.attention.record import record
+from regard.audio.frames import HOP
+from regard.audio.resample import Samples, resampled
+from regard.audio.sound import Recording
+from regard.config import Config
+from regard.config.speech import SpeechConfig
+from regard.decoding.greedy import likeliest
+from regard.decoding.search import Rules, walk
+from regard.errors import UsageError
+from regard.models.folder import Loaded, load_folder
+from regard.tasks.speech.hearing import Heard, Hearing
+from regard.tasks.speech.timing import Word, words_of
+from regard.text.tokenizer import Tokenizer
+
+TOGETHER = 16  # utterances that are written at once
+FOLLOWED = 2  # places that are heard at a time while somebody waits
+
+Sound = (
+    str | PathLike[str] | Samples | Iterable[Samples]
+)  # a file; samples at the model's rate, whole or in blocks
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What was said from `start` to `end` seconds."""
+
+    text: str
+    start: float
+    end: float
+    logp: float  # of a token, on average
+    no_speech: float  # the probability that nothing was said
+    words: Sequence[Word] = field(default=())
+    ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Text that is certain now, and when it was said."""
+
+    text: str
+    at: float
+
+
+@dataclass
+class _Written:
+    """What is being written of one utterance."""
+
+    heard: Heard
+    ids: list[int] = field(default_factory=list)
+    logp: list[float] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)  # where each token listened: (S,)
+
+
+class Listener:
+    """A model folder that listens."""
+
+    model: Any
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.model = loaded.model
+        self.config: Config = loaded.config
+        self.tokenizer: Tokenizer = loaded.tokenizer
+        self.how = loaded.config.of(SpeechConfig)
+        self.blank = self.tokenizer.pad_id
+        self.place: float = self.model.stride * HOP  # seconds
+
+    @property
+    def rate(self) -> int:
+        """Samples a second that it hears."""
+        return self.how.rate
+
+    def transcribe(self, sound: Sound, *, words: bool = True) -> Iterator[Segment]:
+        """The segments of a recording, in order, as they are found; with the times of their words."""
+        with torch.inference_mode():
+            yield from self._segments(self.blocks(sound), words)
+
+    def transcribe_all(self, sounds: Iterable[Sound], *, together: int = TOGETHER) -> Iterator[list[Segment]]:
+        """The segments of each recording; utterances of several are written at once."""
+        sounds = iter(sounds)
+        while some := list(islice(sounds, together)):
+            with torch.inference_mode():
+                heard = [self._utterances(self.blocks(sound)) for sound in some]
+                every = [(number, each) for number, group in enumerate(heard) for each in group]
+                found: list[list[Segment]] = [[] for _ in some]
+                for at in range(0, len(every), together):
+                    part = every[at : at + together]
+                    written = self._write([each for _, each in part])
+                    for (number, _), segment in zip(part, map(self._segment, written), strict=True):
+                        found[number] += [segment] if segment.text else []
+            yield from found
+
+    def follow(self, blocks: Iterable[Samples]) -> Iterator[Piece]:
+        """Pieces of text while blocks of samples (at the model's rate) come; none is taken back."""
+        if self.model.reach() is None or self.model.ctc is None:
+            raise UsageError(
+                "a stream needs a model that hears a bounded time ahead (attention.kind=local) and has CTC "
+                "(speech.ctc); this one hears whole recordings"
+            )
+        hearing = Hearing(self.model, self.how, self.blank)
+        last = self.blank
+        with torch.inference_mode():
+            for heard in hearing.hear(blocks, FOLLOWED):
+                assert heard.spoken is not None
+                for number, token in enumerate(heard.spoken.argmax(-1).tolist()):
+                    if token not in (last, self.blank):
+                        text = self.tokenizer.spell([token]).decode("utf-8", "replace")
+                        yield Piece(text, (heard.start + number) * self.place)
+                    last = token
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds of sound that must come after a place before it is certain; None: all of it."""
+        ahead = self.model.hears_ahead()
+        return None if ahead is None else (ahead + FOLLOWED * self.model.stride) * HOP
+
+    def blocks(self, sound: Sound) -> Iterator[Samples]:
+        """A recording as blocks of samples at the model's rate."""
+        if isinstance(sound, str | PathLike):
+            return Recording(Path(sound)).blocks(self.rate)
+        if isinstance(sound, np.ndarray):
+            return resampled([np.asarray(sound, np.float32)], self.rate, self.rate)
+        return iter(sound)
+
+    def _utterances(self, blocks: Iterable[Samples]) -> Iterator[Heard]:
+        hearing = Hearing(self.model, self.how, self.blank)
+        return hearing.utterances(hearing.hear(blocks))
+
+    def _segments(self, blocks: Iterable[Samples], words: bool) -> Iterator[Segment]:
+        utterances = self._utterances(blocks)
+        while some := list(islice(utterances, TOGETHER)):
+            for written in self._write(some):
+                segment = self._segment(written, words)
+                if segment.text:
+                    yield segment
+
+    def _write(self, utterances: Sequence[Heard]) -> list[_Written]:
+        """Greedy search over some utterances at once, with where every token listened."""
+        model = self.model
+        lengths = torch.tensor([len(each.memory) for each in utterances])
+        memory = torch.nn.utils.rnn.pad_sequence([each.memory for each in utterances], batch_first=True)
+        real = (torch.arange(memory.shape[1]) < lengths[:, None]).to(memory.device)
+        rules = Rules.of(
+            self.config.decode,
+            lengths.tolist(),
+            max_length=model.max_length,
+            vocab_size=self.tokenizer.vocab_size,
+            specials=self.tokenizer.specials,
+            device=memory.device,
+        )
+        found = [_Written(each) for each in utterances]
+        walker = walk(model, model.begin(memory, real), rules, likeliest)
+        while True:
+            with record() as tape:
+                step = next(walker, None)
+            if step is None:
+                return found
+            cross = [tape[site.name][-1] for site in tape.sites() if site.kind == "cross"]
+            rows = torch.stack([weights[:, :, -1].mean(1) for weights in cross]).mean(0)  # (R, S)
+            logp = step.logp.gather(1, step.ids[:, None])[:, 0]
+            for row, sentence in enumerate(step.sentence.tolist()):
+                each = found[sentence]
+                each.ids.append(int(step.ids[row]))
+                each.logp.append(float(logp[row]))
+                each.rows.append(rows[row, : len(each.heard.memory)].float().cpu().numpy())
+
+    def _segment(self, written: _Written, words: bool = True) -> Segment:
+        """What was written as a segment; its ends are those of its words, where they are known."""
+        heard, end = written.heard, self.tokenizer.end_id
+        ids = [token for token in written.ids if token != end]
+        begin = heard.start * self.place
+        timed = (
+            words_of(ids, written.logp, np.stack(written.rows), self.tokenizer, self.place, begin)
+            if words and ids
+            else []
+        )
+        silent = 0.0
+        if heard.spoken is not None:
+            silent = float(heard.spoken[:, self.blank].sum().exp())
+        return Segment(
+            self.tokenizer.decode(ids).strip(),
+            timed[0].start if timed else begin,
+            timed[-1].end if timed else begin + len(heard.memory) * self.place,
+            float(np.mean(written.logp)) if written.logp else 0.0,
+            silent,
+            timed,
+            ids,
+        )
+
+
+def load_listener(folder: Path, device: torch.device | str = "cpu") -> Listener:
+    """The model in a folder, ready to listen."""
+    return Listener(load_folder(folder, device))
+
+
+__all__ = ["Listener", "Piece", "Segment", "Word", "load_listener"]

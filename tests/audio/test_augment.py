@@ -1,0 +1,70 @@
+"""Harder recordings: what is drawn is a function of the seed, and each part does what it says."""
+
+import numpy as np
+import torch
+
+from regard.audio.augment import Draw, at_speed, blotted, coloured, edged, harder
+from regard.config.speech import SpeechConfig
+
+
+def draw(seed: int = 3) -> Draw:
+    return Draw(torch.Generator().manual_seed(seed))
+
+
+def tone(hertz: float, count: int = 4000, rate: int = 8000) -> torch.Tensor:
+    return torch.sin(2 * torch.pi * hertz * torch.arange(count) / rate)
+
+
+def test_the_same_seed_gives_the_same_batch() -> None:
+    samples, lengths = torch.randn(3, 2000), torch.tensor([2000, 1500, 700])
+    how = SpeechConfig(rate=8000, silence=0.3)
+    first, second = (harder(samples, lengths, how, draw()) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(harder(samples, lengths, how, draw(4))[0][:, :500], first[0][:, :500])
+
+
+def test_speed_moves_tempo_and_pitch_together() -> None:
+    found, lengths = at_speed(tone(400)[None], torch.tensor([4000]), torch.tensor([1.25]))
+    assert lengths.tolist() == [3200]
+    assert (found[0] - tone(500, 3200)).abs()[:-4].max() < 0.02
+
+
+def test_a_row_beside_a_longer_one_is_what_it_is_alone() -> None:
+    both = torch.stack([tone(400), torch.nn.functional.pad(tone(300, 2500), (0, 1500))])
+    speeds = torch.tensor([0.9, 1.1])
+    found, lengths = at_speed(both, torch.tensor([4000, 2500]), speeds)
+    alone, length = at_speed(both[1:, :2500], torch.tensor([2500]), speeds[1:])
+    assert lengths[1] == length[0]
+    torch.testing.assert_close(found[1, : lengths[1]], alone[0])
+    assert not found[1, lengths[1] :].any()
+
+
+def test_edges_are_silent() -> None:
+    found, lengths = edged(torch.ones(5, 100), torch.full((5,), 100), draw(), 40)
+    assert (found.sum(1) == 100).all()
+    assert (lengths >= 100).all()
+    assert len(set(lengths.tolist())) > 1
+
+
+def test_noise_is_of_power_one() -> None:
+    noise = coloured(torch.Size([4, 3000]), draw())
+    np.testing.assert_allclose(noise.square().mean(1), 1, rtol=1e-4)
+
+
+def test_silent_rows_hold_noise_and_no_voice() -> None:
+    how = SpeechConfig(rate=8000, silence=1.0, speed=0.0)
+    found, _, empty = harder(tone(400)[None].repeat(4, 1), torch.full((4,), 4000), how, draw())
+    assert empty.all()
+    spectrum = torch.fft.rfft(found[:, :4000]).abs().square()
+    assert (spectrum[:, 195:205].sum(1) < 0.9 * spectrum.sum(1)).all()
+
+
+def test_blots_hide_stripes_within_the_row() -> None:
+    frames, lengths = torch.randn(6, 50, 24), torch.tensor([50, 40, 30, 50, 20, 10])
+    frames *= (torch.arange(50) < lengths[:, None])[:, :, None]
+    found = blotted(frames, lengths, 1.0, draw())
+    changed = (found != frames).flatten(1).float().mean(1)
+    assert (changed > 0).all()
+    assert (changed < 0.7).all()
+    assert torch.equal(blotted(frames, lengths, 0.0, draw()), frames)

@@ -1,0 +1,100 @@
+"""Recordings: what is read of every kind, and one line for what is none."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from regard.audio.sound import Recording, pcm_blocks, read_sound
+from regard.errors import DataError
+
+TONE = np.sin(2 * np.pi * 440 * np.arange(4000) / 8000).astype(np.float32) / 2
+
+
+@pytest.mark.parametrize(
+    ("ending", "subtype"),
+    [
+        ("wav", "PCM_U8"),
+        ("wav", "PCM_16"),
+        ("wav", "PCM_24"),
+        ("wav", "FLOAT"),
+        ("wav", "DOUBLE"),
+        ("flac", "PCM_16"),
+        ("ogg", "VORBIS"),
+        ("mp3", "MPEG_LAYER_III"),
+    ],
+)
+def test_every_kind_is_read(tmp_path: Path, ending: str, subtype: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, np.stack([TONE, TONE], 1), 8000, subtype=subtype)
+    found = read_sound(path, 8000)
+    assert found.dtype == np.float32
+    assert abs(len(found) - len(TONE)) < 1500  # an MP3 has silence at its ends
+    assert np.abs(found).max() == pytest.approx(0.5, abs=0.1)
+
+
+def test_channels_are_averaged_and_the_rate_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.stack([TONE, -TONE, 3 * TONE / 2], 1), 192_000, subtype="FLOAT")
+    assert len(read_sound(path, 16000)) == -(-len(TONE) * 16 // 192)
+    np.testing.assert_allclose(read_sound(path, 192_000), TONE / 2, atol=1e-6)
+
+
+def test_what_is_no_sound_is_one_line(tmp_path: Path) -> None:
+    words = tmp_path / "words.wav"
+    words.write_text("this is no sound", encoding="utf-8")
+    empty = tmp_path / "empty.wav"
+    empty.touch()
+    for path, said in (
+        (words, "is no sound file"),
+        (empty, "is empty"),
+        (tmp_path / "no.wav", "does not exist"),
+        (tmp_path, "is no file"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_sound(path, 8000)
+
+
+def test_a_header_without_samples_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, TONE[:0], 8000)
+    with pytest.raises(DataError, match="holds no samples"):
+        read_sound(path, 8000)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
+def test_samples_that_are_no_numbers_are_refused_with_their_time(tmp_path: Path, value: float) -> None:
+    samples = TONE.copy()
+    samples[800] = value
+    path = tmp_path / "a.wav"
+    soundfile.write(path, samples, 8000, subtype="FLOAT")
+    with pytest.raises(DataError, match=r"the sample at 0\.100 s is"):
+        read_sound(path, 8000)
+
+
+@pytest.mark.parametrize("rate", [1, 4_000_000])
+def test_a_rate_that_no_recording_has_is_refused(tmp_path: Path, rate: int) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, TONE, 8000)
+    raw = bytearray(path.read_bytes())
+    raw[24:28] = rate.to_bytes(4, "little")
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match="its header says"):
+        Recording(path)
+
+
+def test_a_file_that_ends_early_gives_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, TONE, 8000)
+    path.write_bytes(path.read_bytes()[:-4000])
+    assert len(read_sound(path, 8000)) == 2000
+
+
+def test_raw_samples() -> None:
+    raw = (TONE * 32768).astype("<i2").tobytes()
+    found = np.concatenate(list(pcm_blocks(io.BytesIO(raw), 8000, 0.011)))
+    np.testing.assert_allclose(found, TONE, atol=1e-4)
+    with pytest.raises(DataError, match="in the middle"):
+        list(pcm_blocks(io.BytesIO(raw[:-1]), 8000))

@@ -1,0 +1,81 @@
+"""`regard transcribe`: formats, files, raw samples, and one line for what is wrong."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from listeners import random_listener
+
+from regard.audio.tones import write_calls
+from regard.cli.main import run as command
+from regard.models.folder import save
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("listener")
+    made = random_listener()
+    made.model.ctc.bias.data[0] = -9.0
+    save(place, config=made.config, model=made.model, tokenizer=made.tokenizer, card="# Random\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_calls(tmp_path_factory.mktemp("calls"), 0, 2).parent
+
+
+def test_text_and_every_format(folder: Path, calls: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    files = [str(calls / "0.wav"), str(calls / "1.wav")]
+    assert command(["transcribe", *files, "-m", str(folder)]) == 0
+    assert capfdbinary.readouterr().out
+    assert command(["transcribe", files[0], "-m", str(folder), "-f", "json"]) == 0
+    tree = json.loads(capfdbinary.readouterr().out)
+    assert tree["segments"][0]["words"]
+    for form, start in (("vtt", b"WEBVTT"), ("srt", b"1\n"), ("tsv", b"start\tend\ttext\n")):
+        assert command(["transcribe", files[0], "-m", str(folder), "-f", form]) == 0
+        assert capfdbinary.readouterr().out.startswith(start)
+
+
+def test_a_file_for_each(folder: Path, calls: Path, tmp_path: Path) -> None:
+    files = [str(calls / "0.wav"), str(calls / "1.wav")]
+    assert command(["transcribe", *files, "-m", str(folder), "-f", "srt", "-o", str(tmp_path / "out")]) == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0.wav.srt", "1.wav.srt"]
+
+
+def test_raw_samples_and_a_stream(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    raw = (np.random.default_rng(1).normal(size=16000) * 3000).astype("<i2").tobytes()
+    for flags in ([], ["--stream"], ["--rate", "16000"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        assert command(["transcribe", "-", "-m", str(folder), *flags]) == 0
+        assert capfdbinary.readouterr().out.endswith(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["no.wav"], "no.wav does not exist"),
+        (["0.wav", "--format", "doc"], "must be one of txt, vtt"),
+        (["0.wav", "--stream", "--format", "srt"], "takes no --format"),
+        (["0.wav", "--rate", "3"], "--rate (3) must be"),
+        (["metadata.tsv"], "is no sound file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    folder: Path,
+    calls: Path,
+    flags: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(calls)
+    assert command(["transcribe", *flags, "-m", str(folder)]) == 2
+    error = capfd.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1

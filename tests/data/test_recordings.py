@@ -1,0 +1,76 @@
+"""The layouts in which people keep recordings, and what is wrong with a line of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from regard.data.recordings import Fault, look_through, read_spoken
+from regard.errors import DataError
+
+
+def read(path: Path) -> list[tuple[str, str]]:
+    return [(str(each.path), each.text) for each in read_spoken(path)]
+
+
+@pytest.mark.parametrize("header", ["", "file\ttext\n", "path\tsentence\n"])
+def test_a_table(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{header}x/1.wav\tone\n\n2.flac\ttwo  words \n", encoding="utf-8")
+    assert read(path) == [(str(tmp_path / "x/1.wav"), "one"), (str(tmp_path / "2.flac"), "two words")]
+
+
+def test_a_header_may_name_more_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("speaker\ttext\tfile\nanna\tone\t1.wav\n", encoding="utf-8")
+    assert read(path) == [(str(tmp_path / "1.wav"), "one")]
+
+
+def test_ljspeech(tmp_path: Path) -> None:
+    (tmp_path / "metadata.csv").write_text("LJ1|Mr. A|Mister A\nLJ2|two\n", encoding="utf-8")
+    wavs = tmp_path / "wavs"
+    assert read(tmp_path) == [(str(wavs / "LJ1.wav"), "Mister A"), (str(wavs / "LJ2.wav"), "two")]
+
+
+def test_audiofolder(tmp_path: Path) -> None:
+    (tmp_path / "metadata.csv").write_text('file_name,transcription\na.mp3,"one, two"\n', encoding="utf-8")
+    assert read(tmp_path) == [(str(tmp_path / "a.mp3"), "one, two")]
+    (tmp_path / "metadata.csv").unlink()
+    line = json.dumps({"file_name": "b/a.mp3", "text": "three"})
+    (tmp_path / "metadata.jsonl").write_text(line + "\n", encoding="utf-8")
+    assert read(tmp_path) == [(str(tmp_path / "b/a.mp3"), "three")]
+
+
+def test_librispeech(tmp_path: Path) -> None:
+    folder = tmp_path / "84" / "121123"
+    folder.mkdir(parents=True)
+    (folder / "84-121123.trans.txt").write_text("84-121123-0000 GO ON\n", encoding="utf-8")
+    assert read(tmp_path) == [(str(folder / "84-121123-0000.flac"), "GO ON")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.tsv", "1.wav\n", "line 1: 1 column where there are 2"),
+        ("a.tsv", "1.wav\tone\n2.wav\t \n", "line 2: the text is missing"),
+        ("a.tsv", "\tone\n", "line 1: the file is missing"),
+        ("a.csv", "one two\n", "neither file_name"),
+        ("a.jsonl", "{\n", "no object with file_name"),
+    ],
+)
+def test_a_line_that_says_too_little(tmp_path: Path, name: str, content: str, said: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        list(read_spoken(path))
+    assert any(isinstance(found, Fault) for found in look_through(path))
+
+
+def test_what_is_no_list_of_recordings(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no metadata"):
+        list(read_spoken(tmp_path))
+    with pytest.raises(DataError, match="does not exist"):
+        list(read_spoken(tmp_path / "no.tsv"))
+    (tmp_path / "a.wav").touch()
+    with pytest.raises(DataError, match="is a recording"):
+        list(read_spoken(tmp_path / "a.wav"))
