@@ -9,7 +9,6 @@ Faults are told with file and line. After this file: `regard.tasks.speech.exampl
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import NamedTuple
 from regard.audio.sound import ENDINGS
 from regard.data.lines import decode, read_lines
 from regard.errors import DataError, shown
+from regard.foreign import loads
 
 _PATHS = ("file", "file_name", "path", "audio", "filename")
 _TEXTS = ("text", "transcription", "transcript", "sentence")
@@ -143,8 +143,8 @@ def _csv(path: Path) -> Iterator[Spoken | Fault]:
 def _json_lines(path: Path) -> Iterator[Spoken | Fault]:
     for number, line in _lines(path):
         try:
-            tree = json.loads(line)
-        except (ValueError, RecursionError):
+            tree = loads(line)
+        except ValueError:
             tree = None
         tree = tree if isinstance(tree, dict) else {}
         cells = [str(key) for key in tree]
