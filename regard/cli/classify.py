@@ -50,6 +50,12 @@ class Options:
     overflow: Annotated[
         str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
     ] = "cut"
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
@@ -84,8 +90,15 @@ def _texts(options: Options, texts: Iterable[str]) -> Iterator[str]:
     from regard.process.device import pick_device
     from regard.tasks.task import load
 
-    device = pick_device(options.device)
-    labels: Labels = load(options.model, device=device, refuses=options.overflow == "refuse")
+    labels: Labels = load(
+        options.model,
+        device=pick_device(options.device),
+        refuses=options.overflow == "refuse",
+        precision=options.precision,
+        engine=options.engine,
+    )
+    if labels.reader.note:
+        note(labels.reader.note)
     for label in labels.classify(texts):
         yield _line(labels, label, options.as_json)
     if labels.reader.cut:

@@ -52,6 +52,12 @@ class Options:
     overflow: Annotated[
         str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
     ] = "cut"
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
@@ -87,11 +93,14 @@ def _embedder(options: Options) -> "Embedder":
     from regard.tasks.embed.embedder import Embedder
     from regard.tasks.encoder import EmbedConfig, open_embedder
 
-    made = open_embedder(options.model, device=pick_device(options.device))
+    device = pick_device(options.device)
+    made = open_embedder(options.model, device=device, precision=options.precision, engine=options.engine)
+    if made.reader.note:
+        note(made.reader.note)
     asked: dict[str, Any] = {"pooling": options.pooling, "normalise": options.normalise}
     given = {name: value for name, value in asked.items() if value is not None}
     how = EmbedConfig(**(vars(made.how) | given))
-    return Embedder(made.reader.body, made.reader.tokenizer, how, refuses=options.overflow == "refuse")
+    return Embedder.of(made.reader, how, refuses=options.overflow == "refuse")
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

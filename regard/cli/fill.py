@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.console import note
 from regard.cli.options import takes
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a text: text, gaps (guesses with probabilities).")
     ] = False
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
 
 
 @takes(Options)
@@ -46,7 +53,9 @@ def fill(options: Options) -> None:
     from regard.tasks.task import expect, load
 
     expect(options.model, "masked")
-    filler: Filler = load(options.model)
+    filler: Filler = load(options.model, precision=options.precision, engine=options.engine)
+    if filler.reader.note:
+        note(filler.reader.note)
     if options.text is not None:
         found = filler.fill([options.text], top=options.top)[0]
         print(_as_json(found) if options.as_json else _shown(found), flush=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.console import note
 from regard.cli.options import takes
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a sentence: words, tags, probabilities.")
     ] = False
+    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
+        "auto"
+    )
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
+        "auto"
+    )
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
 
@@ -48,7 +55,10 @@ def tag(options: Options) -> None:
 
     refuse_same_file(options.source, options.output)
     expect(options.model, "tag")
-    labels: Labels = load(options.model, device=pick_device(options.device))
+    device = pick_device(options.device)
+    labels: Labels = load(options.model, device=device, precision=options.precision, engine=options.engine)
+    if labels.reader.note:
+        note(labels.reader.note)
     with reading(options.source) as lines, writing(options.output) as write:
         given = lines if options.text is None else iter([options.text])
         cut = str.split if options.words else words_of

@@ -25,6 +25,7 @@ from regard.errors import ModelError, RegardError
 
 DONE, BROKEN, CANCELLED = range(3)
 LONG = 512  # source tokens; fewer take a fraction of a second
+POOLINGS = ("", "mean", "first", "max")  # of an encoder's places; their numbers in model.h
 
 
 class _Side(Structure):
@@ -75,6 +76,13 @@ class _Read(Structure):
     ]
 
 
+class _Encode(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("rows", "threads", "pooling")),
+        *((name, c_void_p) for name in ("ids", "starts", "asked", "asked_starts", "places", "out")),
+    ]
+
+
 @dataclass(frozen=True)
 class Call:
     """What one translation asks for; sentences as ids with their end."""
@@ -114,6 +122,7 @@ def _library() -> Any:
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
     library.regard_read.argtypes = [c_void_p, POINTER(_Read)]
     library.regard_forget.argtypes = [c_void_p]
+    library.regard_encode.argtypes = [c_void_p, POINTER(_Encode)]
     library.regard_bound.argtypes = [c_int64]
     library.regard_bound.restype = None
     library.regard_held.restype = c_int64
@@ -249,6 +258,37 @@ class Packed:
             )
             for row, then, now, begin, end in found
         ]
+
+    def encode(
+        self,
+        ids: "array[int]",
+        starts: "array[int]",
+        out: torch.Tensor,
+        *,
+        pooling: str = "",
+        asked: "tuple[array[int], array[int]] | None" = None,
+        places: torch.Tensor | None,
+        threads: int,
+    ) -> None:
+        """Texts through an encoder that stands alone; those of text r are ids[starts[r] : starts[r + 1]].
+
+        `out` (R, D) are filled with each text as one vector; or, without a pooling, `out` (A, D) with the
+        places that are `asked` for: their numbers in their texts, and where those of each text begin.
+        """
+        self._check(ids, self._limits[0])
+        wanted = (None, None) if asked is None else (each.buffer_info()[0] for each in asked)
+        request = _Encode(
+            len(starts) - 1,
+            threads,
+            POOLINGS.index(pooling),
+            ids.buffer_info()[0],
+            starts.buffer_info()[0],
+            *wanted,
+            None if places is None else places.data_ptr(),
+            out.data_ptr(),
+        )
+        if self._library.regard_encode(self._handle, request) != DONE:
+            raise RegardError("the native engine ran out of memory; read shorter texts")
 
     @staticmethod
     def _check(ids: Sequence[int], limit: int) -> None:

@@ -20,7 +20,8 @@ from regard.layers.feed_forward import FeedForward
 from regard.layers.residual import Residual, gain_and_bias
 
 PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
-BOTH, ALONE = "encoder and decoder", "decoder"  # the models that the engine knows, in their own words
+# The models that the engine knows, in their own words.
+BOTH, ALONE, READS = "encoder and decoder", "decoder", "encoder"
 ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3, "gelu-tanh": 4, "relu2": 5, "geglu": 2, "swiglu": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
 Product = tuple[Tensor, Tensor | None]
@@ -77,11 +78,17 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     if wanted == BOTH and word_of(model.source_positions) != "nothing":
         return "it reads no dependency trees"
     layers = _layers(model)
+    if not layers:
+        return "it has no layers"
+    norms = [layer.around_attention.norm for layer in layers]
+    if not isinstance(model.embedding.norm, nn.Identity):
+        norms.append(model.embedding.norm)
+    for norm in norms:
+        if word_of(norm) not in ("moved", "scaled"):
+            return f"it does not know the norm {type(norm).__name__}"
     for layer in layers:
         if layer.feed_forward.word not in ACTIVATION_NUMBERS:
             return f"it does not know the activation {layer.feed_forward.word}"
-        if word_of(norm := layer.around_attention.norm) not in ("moved", "scaled"):
-            return f"it does not know the norm {type(norm).__name__}"
         for heads in (layer.attention, getattr(layer, "cross", None)):
             if heads is not None and (reason := _strange(heads)):
                 return reason
@@ -103,8 +110,8 @@ def _strange(heads: MultiHead) -> str | None:
 
 def lay_out(model: Any) -> Weights:
     """The weights of a model that is not `unsupported`; tensors that need no padding are the model's own."""
-    first, last = _layers(model)[0], model.decoder[0]
-    written = model.target_embedding if word_of(model) == BOTH else model.embedding
+    first = _layers(model)[0]
+    written = _written(model)
     pairs = getattr(model, "bigrams", None)
     return Weights(
         d_model=model.embedding.weight.shape[1],
@@ -119,15 +126,25 @@ def lay_out(model: Any) -> Weights:
         source_scale=model.embedding.scale,
         target_scale=written.scale,
         pair_scale=0.0 if pairs is None else pairs.scale,
-        encoder=_side(first, len(model.encoder), first.attention) if word_of(model) == BOTH else SideShape(),
-        decoder=_side(last, len(model.decoder), last.attention),
+        encoder=_side(_stack(model, "encoder")),
+        decoder=_side(_stack(model, "decoder")),
         tensors=[tuple(_plain(each) for each in pair) for pair in _tensors(model)],  # type: ignore[misc]
     )
 
 
+def _stack(model: Any, side: str) -> Any:
+    """The layers of a side; none where the model has no such side. Their parts are known by name."""
+    return getattr(model, side) if side in word_of(model).split() else ()
+
+
 def _layers(model: Any) -> list[Any]:
-    """Those of the encoder, if there is one, and of the decoder; their parts are known by name."""
-    return [*(model.encoder if word_of(model) == BOTH else ()), *model.decoder]
+    """Those of both sides."""
+    return [*_stack(model, "encoder"), *_stack(model, "decoder")]
+
+
+def _written(model: Any) -> Any:
+    """The embedding of what is written, or of all where there is but one."""
+    return model.target_embedding if word_of(model) == BOTH else model.embedding
 
 
 def _planes(heads: MultiHead) -> int:
@@ -139,11 +156,14 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach().float().contiguous()
 
 
-def _side(layer: Any, layers: int, heads: MultiHead) -> SideShape:
+def _side(layers: Any) -> SideShape:
+    if not layers:
+        return SideShape()
+    heads: MultiHead = layers[0].attention
     score: Any = heads.score
     width = heads.query.out_features // heads.n_heads
-    d_ff = layer.feed_forward.outer.in_features
-    return SideShape(layers, heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
+    d_ff = layers[0].feed_forward.outer.in_features
+    return SideShape(len(layers), heads.n_heads, heads.kv_heads, _padded(width), d_ff, score.scale)
 
 
 def _padded(width: int) -> int:
@@ -152,27 +172,28 @@ def _padded(width: int) -> int:
 
 def _tensors(model: Any) -> Iterator[Pair]:
     """In the order that the constructor of `Model` in model.cpp reads them."""
-    closing: list[Pair] = [(None, None)]
-    if word_of(model) == BOTH:
-        yield from _stack_of(model.encoder)
-        closing = [_closing(model.encoder, model.encoder_norm)]
-    yield from _stack_of(model.decoder)
-    yield from closing
-    yield _closing(model.decoder, model.decoder_norm)
-    if word_of(model) == BOTH:
-        yield _stack([_keys_values(layer.cross) for layer in model.decoder])
-    yield model.output_weight, getattr(model, "output_bias", None)
+    encoder, decoder = _stack(model, "encoder"), _stack(model, "decoder")
+    for layers in (encoder, decoder):
+        yield from _all_of(layers)
+    yield _closing(encoder, model.encoder_norm) if encoder else (None, None)
+    yield _closing(decoder, model.decoder_norm) if decoder else (None, None)
+    if encoder and decoder:
+        yield _joined([_keys_values(layer.cross) for layer in decoder])
+    if decoder:
+        yield model.output_weight, getattr(model, "output_bias", None)
+    norm = model.embedding.norm
+    yield (None, None) if isinstance(norm, nn.Identity) else _gain_and_shift(norm)
     yield model.embedding.weight, None
-    yield (model.target_embedding if word_of(model) == BOTH else model.embedding).weight, None
+    yield _written(model).weight, None
     yield getattr(getattr(model, "bigrams", None), "weight", None), None
 
 
-def _stack_of(layers: Any) -> Iterator[Pair]:
+def _all_of(layers: Any) -> Iterator[Pair]:
     """The layers of one side."""
     before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
     for layer in layers:
         yield _norm(layer.around_attention, before)
-        yield _joined(layer.attention)
+        yield _joined([_query(layer.attention), _keys_values(layer.attention)])  # ((H + 2 KV) K, D)
         yield _out(layer.attention)
         before = layer.around_attention.norm
         if getattr(layer, "cross", None) is not None:
@@ -219,14 +240,10 @@ def _in_turn(both: Tensor) -> Tensor:
     return halves.view(2, -1, PANEL, both.shape[1]).transpose(0, 1).flatten(0, 2)
 
 
-def _stack(pairs: list[Product]) -> Product:
+def _joined(pairs: list[Product]) -> Product:
+    """Several matrices as one."""
     biases = [bias for _, bias in pairs if bias is not None]
     return torch.cat([weight for weight, _ in pairs]), torch.cat(biases) if biases else None
-
-
-def _joined(heads: MultiHead) -> Product:
-    """Query, key and value as one matrix ((H + 2 KV) K, D)."""
-    return _stack([_query(heads), _keys_values(heads)])
 
 
 def _query(heads: MultiHead) -> Product:

@@ -39,6 +39,8 @@ class Transform(nn.Module):
 class Encoder(Tied):
     """Ids in, hidden states out; `project` gives logits."""
 
+    native = "encoder"
+
     def __init__(self, config: Config) -> None:
         shape = config.model
         super().__init__(config, build_positions(config.positions, shape.d_model))

@@ -28,10 +28,7 @@ class Labeller(nn.Module):
 
     def forward(self, inputs: Tokens, spots: Tensor | None = None) -> Tensor:
         """Rows (B, S) -> logits (B, L); with `spots` (N, 3), row, first and last place of words: (N, L)."""
-        return self.label(self.body.encode(inputs), inputs, spots)
-
-    def label(self, hidden: Tensor, inputs: Tokens, spots: Tensor | None = None) -> Tensor:
-        """What `forward` makes of the encoder's hidden states (B, S, D)."""
+        hidden = self.body.encode(inputs)  # (B, S, D)
         if spots is None:
             found = pool(hidden, inputs.real, self.pooling)  # (B, D)
         else:

@@ -129,13 +129,23 @@ class Encoders(Family):
         """As its verb loads it; a model that has no bound has ours."""
         from regard.tasks.embed.embedder import Embedder
 
-        own = self.task.load(place.folder, device=self.service.loading.device)
+        asked = self.service.loading
+        own = self.task.load(
+            place.folder, device=asked.device, precision=asked.precision, engine=asked.engine
+        )
         reader, how = own.reader, read_config(place.folder).of(EmbedConfig)
-        embedder = Embedder(reader.body, reader.tokenizer, how)
+        embedder = Embedder.of(reader, how)
         for each in (reader, embedder.reader):
             each.longest = min(each.longest or bounds.CONTEXT, bounds.CONTEXT)
         labels = sum(bounds.LABEL + 8 * len(name) for name in getattr(own, "names", ()))
         self.models[place.name] = Loaded(place, own, embedder, labels)
+
+    def engine_threads(self) -> int | None:
+        """Those of the engine with the most; None where one model has no engine."""
+        engines = [loaded.own.reader.engine for loaded in self.models.values()]
+        if any(engine is None for engine in engines):
+            return None
+        return max((engine.threads for engine in engines), default=1)
 
     async def warm(self) -> None:
         """A text of each model."""
@@ -245,7 +255,7 @@ class Vectors(Encoders):
 
     def run(self, wish: Errand, texts: Sequence[list[int]], threads: int) -> list[bytes]:
         """The vectors as JSON."""
-        vectors = self.known()[wish.model].embedder.of_rows(texts)
+        vectors = self.known()[wish.model].embedder.of_rows(texts, threads=threads)
         if wish.packed:
             return [b'"%b"' % b64encode(each.astype("<f4").tobytes()) for each in vectors]
         return [in_json(each.tolist()) for each in vectors]
@@ -294,7 +304,8 @@ class Fill(Readers):
 
     def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard fill --json` has them."""
-        return [in_json(each.to_dict()) for each in self.models[wish.model].own.fill(texts, top=wish.top)]
+        found = self.models[wish.model].own.fill(texts, top=wish.top, threads=threads)
+        return [in_json(each.to_dict()) for each in found]
 
 
 class Classify(Readers):
@@ -310,7 +321,7 @@ class Classify(Readers):
     def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard classify --json` has them."""
         labels = self.models[wish.model].own
-        return [in_json(labels.said(each)) for each in labels.classify(texts)]
+        return [in_json(labels.said(each)) for each in labels.classify(texts, threads=threads)]
 
 
 class Tag(Readers):
@@ -335,7 +346,7 @@ class Tag(Readers):
         """As `regard tag --json` has them."""
         from regard.tasks.labels.labeller import tags_of
 
-        found = self.models[wish.model].own.tag(texts)
+        found = self.models[wish.model].own.tag(texts, threads=threads)
         return [in_json(tags_of(words, each)) for words, each in zip(texts, found, strict=True)]
 
 

@@ -10,6 +10,9 @@ from encoders import write_encoder, write_labeller
 
 from regard import load
 from regard.cli.main import run as command
+from regard.serving.encoders import Wish
+from regard.serving.family import Loading, Place
+from regard.serving.service import Service
 from regard.tasks.encoder import open_embedder
 
 LINES = ["the cats sat on a mat.", "", "a dog", "cat " * 40, "the \U0001f600 dog", "a \u0301b"]
@@ -151,6 +154,19 @@ def test_looks_are_refused_whatever_the_model(reading, server):
     assert server.post("/attention", {"model": ["x"], "q": "a", "target": "de"}).status in (200, 400)
     for model in ("embed", ["embed"], {"a": 1}, 5):
         assert reading.post("/attention", {"model": model, "q": "a"}).status in (400, 404)
+
+
+def test_with_the_engine_there_are_several_batches_at_a_time(folders):
+    for engine, batches in (("auto", 2), ("readable", 1)):
+        places = [Place(folder) for folder in folders.values()]
+        service = Service(places, loading=Loading(engine=engine))
+        for place in places:
+            service.families[place.name].load(place)
+        assert min(service._workers(), 2) == batches
+        found = service._work((service.families["embed"], Wish("embed")), [[2, 5, 3], [2, 3]], True)
+        assert np.allclose(
+            json.loads(found[1]), load(folders["embed"], engine=engine).embed([""])[0], atol=1e-6
+        )
 
 
 # Gaps, labels, tags ----------------------------------------------------------------------------------

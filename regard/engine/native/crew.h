@@ -1,5 +1,5 @@
 // Threads that are kept from call to call, and how they learn what comes next. A job is what the teams of a crew do in a
-// call: `Search` (search.h) or `Reading` (reading.h). Before this file: model.h; after it: engine.cpp.
+// call: `Search` (search.h), `Reading` (reading.h) or `Encoding` (encoding.h). Before this file: model.h; after it: engine.cpp.
 #pragma once
 
 #include <unistd.h>

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "encoding.h"
 #include "reading.h"
 #include "search.h"
 #include "trial.h"
@@ -17,7 +18,7 @@ constexpr int MORE = 128;  // places that a new past has beyond what it needs at
 class Engine {
 public:
     Engine(const Shape& shape, const Tensor* tensors, int count, const Kernels& path)
-        : model_(shape, tensors, count, path), searches_(model_), readings_(model_) {}
+        : model_(shape, tensors, count, path), searches_(model_), readings_(model_), encodings_(model_) {}
 
     void narrow(const Lists& lists) { model_.narrow(lists); }
 
@@ -65,10 +66,22 @@ public:
         return DONE;
     }
 
+    int encode(const Encode& request) {
+        const int teams = std::max(1, std::min(request.threads, request.rows));
+        Batches batches(request, teams);
+        std::atomic<int> status{DONE};
+        auto crew = encodings_.hire(teams, std::max(1, request.threads / teams));
+        for (auto& encoding : crew->jobs) encoding->start(request, batches, crew->next());
+        crew->run(request.places, status);
+        if (status == DONE) encodings_.dismiss(std::move(crew));
+        return status;
+    }
+
 private:
     Model model_;
     Pool<Search> searches_;
     Pool<Reading> readings_;
+    Pool<Encoding> encodings_;
 };
 
 }  // namespace
@@ -76,7 +89,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 12; }
+EXPORT int32_t regard_version() { return 13; }
 
 // The names of all paths that were compiled in, the best first, with commas between them.
 EXPORT const char* regard_paths() {
@@ -141,3 +154,12 @@ EXPORT int32_t regard_read(void* engine, const regard::Read* request) {
 }
 
 EXPORT void regard_forget(regard::Past* past) { delete past; }
+
+// Texts to vectors, with an encoder that stands alone.
+EXPORT int32_t regard_encode(void* engine, const regard::Encode* request) {
+    try {
+        return static_cast<regard::Engine*>(engine)->encode(*request);
+    } catch (...) {
+        return regard::NO_MEMORY;
+    }
+}

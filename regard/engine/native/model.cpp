@@ -14,12 +14,14 @@ void Worker::make_room(int tokens, int rows) {
         desk_.heads.fit(count * (size_t)(side.heads * side.width));
         desk_.hidden.fit(count * (size_t)inner.width());
     };
-    const DecoderLayer& other = model_.decoder[0];
     if (model_.reads()) {
         const EncoderLayer& first = model_.encoder[0];
         fit(model_.shape.encoder, first.qkv, first.feed_forward.inner, (size_t)tokens);
     }
-    fit(model_.shape.decoder, other.qkv, other.feed_forward.inner, (size_t)rows);
+    if (model_.writes()) {
+        const DecoderLayer& first = model_.decoder[0];
+        fit(model_.shape.decoder, first.qkv, first.feed_forward.inner, (size_t)rows);
+    }
 }
 
 // norm(x), or x where there is no norm. Every thread makes all of it for itself: cheaper than waiting for parts of it.
@@ -103,10 +105,13 @@ void Worker::gated(const FeedForward& layer, const Count& count) {
 }
 
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {
+    const Norm& norm = model_.embedding_norm;
     int d = model_.shape.d_model;
     const float* places = model_.shape.planes == 0 ? desk_.places : nullptr;
     const float* place = places != nullptr ? places + (size_t)position * d : nullptr;
-    k_.embed(table + (size_t)id * d, place, scale, d, desk_.x[side_].get() + (size_t)row * model_.x_stride());
+    float* x = desk_.x[side_].get() + (size_t)row * model_.x_stride();
+    k_.embed(table + (size_t)id * d, place, scale, d, x);
+    if (!norm.gain.empty()) k_.normalise(x, norm.gain.data(), norm.moved_by(), model_.shape.eps, d, x);
 }
 
 // Neighbours share the rows of their table by a hash, which is that of `Bigrams` in regard/layers/embedding.py.
@@ -186,12 +191,15 @@ void Worker::remember(const std::vector<Source>& sources, const Rows& rows, int 
     }
 }
 
-void Worker::encode(const std::vector<Source>& sources) {
-    auto count = [&] {
-        int tokens = 0;
-        for (const Source& source : sources) tokens += source.length;
-        return tokens;
-    };
+static int tokens_of(const std::vector<Source>& sources) {
+    int tokens = 0;
+    for (const Source& source : sources) tokens += source.length;
+    return tokens;
+}
+
+// What the encoder's layers make of all places; it stands in x, before the closing norm.
+void Worker::read_through(const std::vector<Source>& sources) {
+    auto count = [&] { return tokens_of(sources); };
     side_ = 0;
     share([&](int part) {
         int row = 0, begin = from(count(), part), end = to(count(), part);
@@ -207,7 +215,37 @@ void Worker::encode(const std::vector<Source>& sources) {
         feed_forward(layer.feed_forward, count);
     }
     sublayer_++;
-    share([&](int part) { remember(sources, enter(model_.encoder_norm, count()), part); });
+}
+
+void Worker::encode(const std::vector<Source>& sources) {
+    read_through(sources);
+    share([&](int part) { remember(sources, enter(model_.encoder_norm, tokens_of(sources)), part); });
+}
+
+void Worker::encode(const std::vector<Source>& sources, Pooling pooling) {
+    read_through(sources);
+    share([&](int part) { give(sources, pooling, part); });
+}
+
+// An encoder's vectors, a part's columns of them. A text without places has zeros.
+void Worker::give(const std::vector<Source>& sources, Pooling pooling, int part) {
+    const int d = model_.shape.d_model, stride = model_.x_stride(), first = from(d, part), size = to(d, part) - first;
+    const float* x = normed(model_.encoder_norm, tokens_of(sources)) + first;
+    for (const Source& source : sources) {
+        float* out = source.memory + first;
+        for (int j = 0; j < source.asked_count; j++)
+            std::memcpy(out + (size_t)j * d, x + (size_t)source.asked[j] * stride, (size_t)size * sizeof(float));
+        if (pooling != PLACES) {
+            for (int c = 0; c < size; c++) out[c] = source.length > 0 ? x[c] : 0;
+            const int count = pooling == FIRST ? 1 : source.length;
+            for (int i = 1; i < count; i++) {
+                const float* row = x + (size_t)i * stride;
+                for (int c = 0; c < size; c++) out[c] = pooling == MEAN ? out[c] + row[c] : std::max(out[c], row[c]);
+            }
+            for (int c = 0; pooling == MEAN && c < size; c++) out[c] /= (float)std::max(1, count);
+        }
+        x += (size_t)source.length * stride;
+    }
 }
 
 // Rows of one sentence stand together; they are taken head by head, so that what they share is read once.

@@ -80,15 +80,17 @@ struct Model {
     const Kernels& kernels;  // of the path
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
+    Norm embedding_norm;  // behind the embeddings, where they have one
     Norm encoder_norm, decoder_norm;
-    Matrix memory;  // there is an encoder: keys and values of all decoder layers from the encoder's output: [layer][k | v]
-    Matrix output;
+    Matrix memory;  // there are both: keys and values of all decoder layers from the encoder's output: [layer][k | v]
+    Matrix output;  // there is a decoder
     Shortlist shortlist;
     const float *source_embedding, *target_embedding, *pairs;  // kept alive by the caller; the last may be null
 
     Model(const Shape& shape, const Tensor* tensors, int count, const Kernels& path);
     void narrow(const Lists& lists);
-    bool reads() const { return !encoder.empty(); }  // a source; else it is a decoder that stands alone
+    bool reads() const { return !encoder.empty(); }   // a source; else it is a decoder that stands alone
+    bool writes() const { return !decoder.empty(); }  // else it is an encoder that stands alone
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
     int place_width() const { return 2 * shape.decoder.width; }  // key and value of a place for one head
 };
@@ -106,7 +108,14 @@ struct Source {
     const int32_t* ids;
     int length;
     float* memory;  // keys and values of all decoder layers, filled by encode: [layer][head][k | v][place][width]
+    // Of an encoder that stands alone: `memory` is where its vectors go, and these are the places that are asked for.
+    const int32_t* asked = nullptr;
+    int asked_count = 0;
 };
+
+// What an encoder that stands alone makes of a text: the places that are asked for, or one vector. The numbers of
+// regard/engine/library.py.
+enum Pooling { PLACES = 0, MEAN = 1, FIRST = 2, MAX = 3 };
 
 // One hypothesis at one step.
 struct Row {
@@ -149,7 +158,8 @@ public:
     Worker(const Model& model, Desk& desk, int rank) : model_(model), k_(model.kernels), desk_(desk), rank_(rank) {}
 
     // These are called by all threads of the team; what they are given is read inside shared work alone (team.h).
-    void encode(const std::vector<Source>& sources);
+    void encode(const std::vector<Source>& sources);                   // to memories
+    void encode(const std::vector<Source>& sources, Pooling pooling);  // to vectors
     // The k best of each row in `tops` (parts, rows), and its mass by chunk in `masses` (rows, stride).
     void step(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
               std::vector<Mass>& masses, const int& stride);
@@ -186,7 +196,9 @@ private:
     void add_pair(int row, int32_t before, int32_t id);
     void turn_head(float* head, int position) const;
     void encoder_attention(const std::vector<Source>& sources, int stride, int part);
+    void read_through(const std::vector<Source>& sources);
     void remember(const std::vector<Source>& sources, const Rows& rows, int part);
+    void give(const std::vector<Source>& sources, Pooling pooling, int part);
     template <class Work>
     void by_head(const std::vector<Row>& rows, int part, const Work& work);
     void look(const float* q, const Seen& seen, int row, int head);

@@ -59,8 +59,9 @@ Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels
     }
     reader.read(encoder_norm);
     reader.read(decoder_norm);
-    if (reads()) reader.read(memory);
-    reader.read(output);
+    if (reads() && writes()) reader.read(memory);
+    if (writes()) reader.read(output);
+    reader.read(embedding_norm);
     source_embedding = reader.take().weight;
     target_embedding = reader.take().weight;
     pairs = reader.take().weight;

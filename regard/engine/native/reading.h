@@ -28,7 +28,7 @@ private:
     std::atomic<int> used_{0};
 };
 
-// One call; laid out as `_Read` in regard/engine/decoder.py.
+// One call; laid out as `_Read` in regard/engine/library.py.
 struct Read {
     int32_t rows, threads;
     const int32_t *ids, *starts;  // tokens of all rows one after the other; starts (rows + 1)

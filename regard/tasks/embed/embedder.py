@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from regard.data.inputs import Tokens
-from regard.layers.pooling import pool
 from regard.tasks.encoder import EmbedConfig
 from regard.tasks.encoder.reader import Reader
 from regard.text.tokenizer import Tokenizer
@@ -36,23 +33,31 @@ class Embedder:
         self.how = how or EmbedConfig()
         self.reader = Reader(body.eval(), tokenizer, max_length=self.how.max_length, refuses=refuses)
 
+    @classmethod
+    def of(cls, reader: Reader, how: EmbedConfig, *, refuses: bool = False) -> "Embedder":
+        """Another one with the model of a reader, and with its engine."""
+        made = cls(reader.body, reader.tokenizer, how, refuses=refuses)
+        made.reader.engine, made.reader.note = reader.engine, reader.note
+        return made
+
     @property
     def width(self) -> int:
         """Numbers in a vector."""
-        return int(self.reader.body.output_weight.shape[1])
+        return self.reader.width
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """A vector for each text (N, D), in their order."""
-        rows = list(self.stream(texts))
-        return np.stack(rows) if rows else np.zeros((0, self.width), np.float32)
+        return self.of_rows(self.reader.rows(texts))
 
     def stream(self, texts: Iterable[str]) -> Iterator[Vectors]:
         """The vectors (D,) of texts that may have no end."""
-        return self.reader.stream(texts, self._vectors)
+        return self.reader.stream(texts, self.of_rows)
 
-    def of_rows(self, rows: Sequence[Sequence[int]]) -> list[Vectors]:
-        """The vectors (D,) of texts that are ids already, begin and end with them."""
-        return self.reader.over(rows, self._vectors)
+    def of_rows(self, rows: Sequence[Sequence[int]], *, threads: int = 0) -> Vectors:
+        """The vectors (N, D) of texts that are ids already, begin and end with them."""
+        pooled = self.reader.pooled(rows, self.how.pooling, threads=threads)
+        found: Vectors = (F.normalize(pooled, dim=-1) if self.how.normalise else pooled).cpu().numpy()
+        return found
 
     def row(self, text: str) -> list[int]:
         """The ids of a text as they are read."""
@@ -61,11 +66,6 @@ class Embedder:
     def told(self, text: str) -> str:
         """What it makes of a text, in words: nothing, it gives numbers."""
         return ""
-
-    def _vectors(self, hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> Vectors:
-        pooled = pool(hidden, inputs.real, self.how.pooling).float()  # (B, D)
-        found: Vectors = (F.normalize(pooled, dim=-1) if self.how.normalise else pooled).cpu().numpy()
-        return found
 
 
 def cosines(one: Vectors, other: Vectors) -> Vectors:

@@ -1,7 +1,8 @@
 """What the tasks of encoders share: the text is read as a whole, then it becomes a vector, words or labels.
 
 `embed` gives vectors, `masked` fills gaps, `classify` and `tag` give labels. Each folder of theirs holds an
-encoder that `regard embed` can use and that another of them can begin with. `reader` reads texts with it.
+encoder that `regard embed` can use and that another of them can begin with. `reader` reads texts with it,
+in the engine where `load` can.
 """
 
 from collections.abc import Mapping
@@ -53,13 +54,18 @@ def body_of(model: Any) -> Any:
     return getattr(model, "body", model)
 
 
-def open_embedder(folder: Path, **options: Any) -> "Embedder":
-    """Vectors from a folder of any of these tasks."""
+def open_embedder(
+    folder: Path, *, precision: str = "auto", engine: str = "auto", **options: Any
+) -> "Embedder":
+    """Vectors from a folder of any of these tasks; `precision` and `engine` as `load.py` has them."""
     from regard.models.folder import load_folder
     from regard.tasks.embed.embedder import Embedder
+    from regard.tasks.encoder.load import equip
 
     task = task_of(folder)
     if not isinstance(task, Encoding):
         raise UsageError(f"{folder} holds {with_article(task.noun)}; use regard {task.verb}")
     loaded: Loaded = load_folder(folder, **options)
-    return Embedder(body_of(loaded.model), loaded.tokenizer, loaded.config.of(EmbedConfig))
+    embedder = Embedder(body_of(loaded.model), loaded.tokenizer, loaded.config.of(EmbedConfig))
+    equip(embedder.reader, precision=precision, engine=engine)
+    return embedder

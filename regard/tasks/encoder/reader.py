@@ -1,8 +1,9 @@
-"""Texts through an encoder: cut into ids, sorted by length, side by side in batches, and back in their order.
+"""Texts through an encoder: cut into ids, read together, and back in their order.
 
 A text is read as begin + ids + end. One that is longer than the model has places for is cut, and counted; or
-refused, where that is asked for. Whoever uses it says what is made of the hidden states. Results do not
-depend on the neighbours in a batch. Used by `embed`, `masked`, `classify` and `tag`.
+refused, where that is asked for. What comes back is a vector a text (`pooled`) or what some of its places
+have become (`picked`). The engine reads where there is one (`load.py`), else the model itself, in batches of
+like length. Results do not depend on the neighbours. Used by `embed`, `masked`, `classify` and `tag`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,13 +13,16 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from regard.attention.record import running_tape
+from regard.attention.switch import any_off
 from regard.data.inputs import Tokens, pad_sources
 from regard.errors import DataError
+from regard.layers.pooling import pool
 from regard.text.tokenizer import Tokenizer
 
 R = TypeVar("R")
 Row = Sequence[int]
-Work = Callable[[Tensor, Tokens, Sequence[int]], Iterable[R]]
+Rows = Sequence[Row]
 
 WINDOW = 4096  # texts that are sorted together
 BATCH_TOKENS = 2048  # padded tokens of a batch
@@ -33,6 +37,8 @@ class Reader:
     ) -> None:
         """`max_length` tokens are read at most, begin and end with them; 0: all it has places for."""
         self.body, self.tokenizer, self.refuses = body, tokenizer, refuses
+        self.engine: Any = None  # reads in the model's place where it can: see `load.py`
+        self.note = ""  # why it does not
         bounds = [bound for bound in (max_length, body.max_length) if bound]
         self.longest: int | None = min(bounds, default=None)
         self.cut = 0  # texts that were not read to their end
@@ -55,24 +61,54 @@ class Reader:
             self.cut += 1
         return [self.tokenizer.begin_id, *ids[:room], self.tokenizer.end_id]
 
-    def stream(self, texts: Iterable[str], work: Work[R]) -> Iterator[R]:
-        """What `work` makes of each text, in their order, a window of them at a time."""
+    def stream(self, texts: Iterable[str], work: Callable[[list[list[int]]], Iterable[R]]) -> Iterator[R]:
+        """What `work` makes of the ids of each text, in their order, a window of them at a time."""
         left = iter(texts)
         while window := list(islice(left, WINDOW)):
-            yield from self.over(self.rows(window), work)
+            yield from work(self.rows(window))
 
-    def over(self, rows: Sequence[Row], work: Work[R]) -> list[R]:
-        """What `work` makes of rows: of (hidden (B, S, D), inputs, which rows they are) a result for each."""
-        found: dict[int, R] = {}
-        device = self.body.output_weight.device
-        with torch.inference_mode():
-            for numbers in batches([len(row) for row in rows]):
-                inputs = pad_sources([rows[number] for number in numbers], pad_id=self.tokenizer.pad_id).to(
-                    device
-                )
-                results = work(self.body.encode(inputs), inputs, numbers)
-                found |= dict(zip(numbers, results, strict=True))
-        return [found[number] for number in range(len(rows))]
+    @torch.inference_mode()
+    def pooled(self, rows: Rows, pooling: str, *, threads: int = 0) -> Tensor:
+        """A vector for each row (N, D); `threads` of the engine at most, 0: its own."""
+        if (engine := self._engine()) is not None:
+            return engine.pooled(rows, pooling, threads=threads)  # type: ignore[no-any-return]
+        out = torch.empty(len(rows), self.width, device=self.device)
+        for numbers, inputs in self._batches(rows):
+            out[numbers] = pool(self.body.encode(inputs), inputs.real, pooling).float()
+        return out
+
+    @torch.inference_mode()
+    def picked(self, rows: Rows, places: Rows, *, threads: int = 0) -> Tensor:
+        """What the named places of each row have become (P, D), row after row."""
+        if (engine := self._engine()) is not None:
+            return engine.picked(rows, places, threads=threads)  # type: ignore[no-any-return]
+        found: dict[int, Tensor] = {}
+        for numbers, inputs in self._batches(rows):
+            hidden = self.body.encode(inputs).float()
+            found |= {number: hidden[row, list(places[number])] for row, number in enumerate(numbers)}
+        nothing = torch.empty(0, self.width, device=self.device)
+        return torch.cat([nothing, *(found[number] for number in range(len(rows)))])
+
+    @property
+    def width(self) -> int:
+        """Numbers in a vector."""
+        return int(self.body.output_weight.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        device: torch.device = self.body.output_weight.device
+        return device
+
+    def _engine(self) -> Any:
+        """The engine, if it can do what is asked here: it shows no attention and switches no heads off."""
+        return None if running_tape() is not None or any_off() else self.engine
+
+    def _batches(self, rows: Rows) -> Iterator[tuple[list[int], Tokens]]:
+        """The rows side by side, those of like length together."""
+        for numbers in batches([len(row) for row in rows]):
+            some = [rows[number] for number in numbers]
+            yield numbers, pad_sources(some, pad_id=self.tokenizer.pad_id).to(self.device)
 
 
 def batches(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:

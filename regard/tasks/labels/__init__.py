@@ -120,10 +120,14 @@ class Labelling(Encoding):
         """Accuracy and macro F1."""
         from regard.tasks.labels.labeller import evaluation
 
-        device = options.pop("device", "cpu")
+        how = {name: options.pop(name) for name in ("device", "precision", "engine") if name in options}
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}s")
-        return evaluation(self.load(folder, device=device), self.read(files))
+        return evaluation(self.load(folder, **how), self.read(files))
+
+    def compared(self, folder: Path, files: Sequence[Path]) -> Evaluation:
+        """By the readable encoder."""
+        return self.evaluate(folder, files, engine="readable")
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Line by line."""

@@ -8,19 +8,19 @@ Before this file: the reader of `regard.tasks.encoder`; after it: `regard classi
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from regard.data.inputs import Tokens
 from regard.errors import DataError, ModelError
 from regard.foreign import loads
 from regard.measure.labels import confusion, label_scores
 from regard.models.folder import load_folder
 from regard.tasks.encoder import EmbedConfig
+from regard.tasks.encoder.load import equip
 from regard.tasks.encoder.reader import WINDOW, Reader
 from regard.tasks.labels.examples import Labelled
 from regard.tasks.labels.lesson import LABELS, cut_words
@@ -69,15 +69,15 @@ class Labels:
         chances = dict(zip(self.names, label.chances, strict=True))
         return {"label": label.name, "probability": label.probability, "labels": chances}
 
-    def classify(self, texts: Iterable[str]) -> Iterator[Label]:
+    def classify(self, texts: Iterable[str], *, threads: int = 0) -> Iterator[Label]:
         """The label of each text, in their order."""
 
-        def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[Label]:
-            return self._named(self.model.label(hidden, inputs))
+        def work(rows: list[list[int]]) -> list[Label]:
+            return self._named(self.reader.pooled(rows, self.model.pooling, threads=threads))
 
         return self.reader.stream(texts, work)
 
-    def tag(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[Label]]:
+    def tag(self, sentences: Iterable[Sequence[str]], *, threads: int = 0) -> Iterator[list[Label]]:
         """A label for each word of each sentence, in their order."""
         left = iter(sentences)
         while window := list(islice(left, WINDOW)):
@@ -90,21 +90,17 @@ class Labels:
                     spots.append(places)
                     owner.append(number)
             found: list[list[Label]] = [[] for _ in window]
-            for number, labels in zip(owner, self.reader.over(rows, self._tagging(spots)), strict=True):
-                found[number] += labels
+            ends = [list(chain.from_iterable(own)) for own in spots]  # first and last piece in turn
+            pieces = self.reader.picked(rows, ends, threads=threads)
+            named = iter(self._named((pieces[0::2] + pieces[1::2]) / 2))
+            for number, own in zip(owner, spots, strict=True):
+                found[number] += islice(named, len(own))
             yield from found
 
-    def _tagging(self, spots: Sequence[Sequence[tuple[int, int]]]) -> Any:
-        def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[list[Label]]:
-            flat = [(place, *spot) for place, number in enumerate(numbers) for spot in spots[number]]
-            named = iter(self._named(self.model.label(hidden, inputs, torch.tensor(flat).to(hidden.device))))
-            return [list(islice(named, len(spots[number]))) for number in numbers]
-
-        return work
-
-    def _named(self, logits: Tensor) -> list[Label]:
-        """The labels of logits (N, L)."""
-        chances = logits.float().softmax(-1)
+    @torch.inference_mode()
+    def _named(self, vectors: Tensor) -> list[Label]:
+        """The labels of vectors (N, D)."""
+        chances = self.model.output(vectors).float().softmax(-1)
         best = chances.argmax(-1).tolist()
         return [
             Label(self.names[number], each[number], tuple(each))
@@ -130,8 +126,16 @@ def tags_of(words: Sequence[str], labels: Sequence[Label]) -> dict[str, Any]:
     }
 
 
-def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: Any) -> Labels:
-    """The model in a folder."""
+def load_labels(
+    folder: Path,
+    *,
+    words: bool,
+    refuses: bool = False,
+    precision: str = "auto",
+    engine: str = "auto",
+    **options: Any,
+) -> Labels:
+    """The model in a folder; `precision` and `engine` as `regard.tasks.encoder.load` has them."""
     loaded = load_folder(folder, **options)
     try:
         names = loads(loaded.files[LABELS])
@@ -143,6 +147,7 @@ def load_labels(folder: Path, *, words: bool, refuses: bool = False, **options: 
         raise ModelError(f"{folder / LABELS} must name {count} labels; copy the folder again")
     longest = loaded.config.of(EmbedConfig).max_length or loaded.config.data.max_length
     reader = Reader(model.body, loaded.tokenizer, max_length=longest, refuses=refuses)
+    equip(reader, precision=precision, engine=engine)
     return Labels(model, reader, names, words=words)
 
 

@@ -81,13 +81,19 @@ class Masked(Encoding):
 
         return lesson_for(job, job.config.of(MaskedConfig))
 
-    def load(self, folder: Path, **options: Any) -> "Filler":
-        """The model in a folder, ready to fill."""
+    def load(
+        self, folder: Path, *, precision: str = "auto", engine: str = "auto", **options: Any
+    ) -> "Filler":
+        """The model in a folder, ready to fill; options as `regard.tasks.encoder.load` has them."""
         from regard.models.folder import load_folder
+        from regard.tasks.encoder.load import equip
         from regard.tasks.masked.filler import Filler
 
         loaded = load_folder(folder, **options)
-        return Filler(loaded.model, loaded.tokenizer, max_length=loaded.config.of(EmbedConfig).max_length)
+        longest = loaded.config.of(EmbedConfig).max_length
+        filler = Filler(loaded.model, loaded.tokenizer, max_length=longest)
+        equip(filler.reader, precision=precision, engine=engine)
+        return filler
 
     def evaluate(self, folder: Path, files: Sequence[Path], **options: Any) -> Evaluation:
         """The loss of hidden words, its perplexity, and how often the likeliest was right."""

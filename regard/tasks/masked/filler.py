@@ -4,18 +4,19 @@ All gaps are filled at once, each as if the others stayed open. Before this file
 `regard.tasks.encoder`; after it: `regard fill`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
-from torch import Tensor
+import torch
 
-from regard.data.inputs import Tokens
 from regard.errors import DataError, UsageError, shown
 from regard.tasks.encoder.reader import Reader
 from regard.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
+SOME = 256  # gaps whose logits are held at a time
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,18 @@ class Filler:
         """Tokens that stand for text."""
         return self.tokenizer.vocab_size - len(self.tokenizer.specials.never)
 
-    def fill(self, texts: Sequence[str], *, top: int = 5) -> list[Filled]:
+    def fill(self, texts: Sequence[str], *, top: int = 5, threads: int = 0) -> list[Filled]:
         """Each text with its gaps filled, and `top` guesses for each gap."""
         if not 1 <= top <= self.choices:
             raise UsageError(
                 f"top ({top}) must be between 1 and {self.choices}, the tokens that stand for text"
             )
         rows = [self.reader.framed(self.ids(text)) for text in texts]
-
-        def work(hidden: Tensor, inputs: Tokens, numbers: Sequence[int]) -> list[Filled]:
-            return [
-                self._filled(texts[number], rows[number], hidden[place], top)
-                for place, number in enumerate(numbers)
-            ]
-
-        return self.reader.over(rows, work)
+        gaps = [
+            [place for place, number in enumerate(row) if number == self.tokenizer.mask_id] for row in rows
+        ]
+        guesses = self._guesses(rows, gaps, top, threads)
+        return [_filled(text, list(islice(guesses, len(own)))) for text, own in zip(texts, gaps, strict=True)]
 
     def row(self, text: str) -> list[int]:
         """The ids of a text as they are read; it need not have a gap."""
@@ -88,27 +86,31 @@ class Filler:
             ids += [self.tokenizer.mask_id, *self.tokenizer.encode(part.rstrip())]
         return ids
 
-    def _filled(self, text: str, row: Sequence[int], hidden: Tensor, top: int) -> Filled:
-        """One text from its hidden states (S, D)."""
-        places = [place for place, number in enumerate(row) if number == self.tokenizer.mask_id]
-        logits = self.model.project(hidden[places]).float()  # (gaps, V)
-        logits[:, list(self.tokenizer.specials.never)] = float("-inf")
-        logits[:, self.tokenizer.vocab_size :] = float("-inf")
-        best = logits.softmax(-1).topk(top, dim=-1)
-        gaps = [
-            [
-                Guess(self._word(number), probability)
-                for number, probability in zip(numbers, values, strict=True)
-            ]
-            for numbers, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
-        for gap in gaps:
-            text = text.replace(MASK, gap[0].text, 1)
-        return Filled(text, gaps)
+    @torch.inference_mode()
+    def _guesses(
+        self, rows: Sequence[list[int]], gaps: Sequence[list[int]], top: int, threads: int
+    ) -> Iterator[list[Guess]]:
+        """Those of each gap, text after text."""
+        found = []
+        for hidden in torch.split(self.reader.picked(rows, gaps, threads=threads), SOME):
+            logits = self.model.project(hidden).float()  # (gaps, V)
+            logits[:, list(self.tokenizer.specials.never)] = float("-inf")
+            logits[:, self.tokenizer.vocab_size :] = float("-inf")
+            best = logits.softmax(-1).topk(top, dim=-1)
+            for numbers, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+                words = map(self._word, numbers)
+                found.append([Guess(word, value) for word, value in zip(words, values, strict=True)])
+        return iter(found)
 
     def _word(self, number: int) -> str:
         text = self.tokenizer.spell([number]).decode("utf-8", "replace")
         return text.strip() or text  # a line break may be what stands there
+
+
+def _filled(text: str, gaps: list[list[Guess]]) -> Filled:
+    for gap in gaps:
+        text = text.replace(MASK, gap[0].text, 1)
+    return Filled(text, gaps)
 
 
 __all__ = ["MASK", "Filled", "Filler", "Guess"]

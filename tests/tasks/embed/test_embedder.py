@@ -36,7 +36,10 @@ def test_a_vector_is_its_lines_own(embedder: Embedder, order: list[int], word: s
         assert not normal or np.isclose(np.linalg.norm(among[place]), 1, atol=1e-5)
 
 
-def test_it_is_the_mean_of_the_places_that_the_model_gives(embedder: Embedder) -> None:
+@pytest.mark.parametrize("engine", ["native", "readable"])
+def test_it_is_the_mean_of_the_places_that_the_model_gives(sentence_encoder: Path, engine: str) -> None:
+    embedder = regard.load(sentence_encoder, precision="fp32", engine=engine)
+    assert (embedder.reader.engine is not None) == (engine == "native")
     ids = torch.tensor([[2, *embedder.reader.tokenizer.encode(LINES[0]), 3]])
     with torch.no_grad():
         mean = embedder.reader.body.encode(Tokens(ids))[0].mean(0)
@@ -49,6 +52,33 @@ def test_batches_hold_every_row_once(lengths: list[int], tokens: int) -> None:
     assert sorted(number for batch in found for number in batch) == list(range(len(lengths)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * max(lengths[number] for number in batch) <= tokens
+
+
+def test_int8_is_near_and_what_only_the_engine_can_do_is_refused_without_it(
+    embedder: Embedder, sentence_encoder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert embedder.reader.engine.precision == "int8"
+    exact = regard.load(sentence_encoder, engine="readable").embed(LINES)
+    assert 0.99 < cosines(embedder.embed(LINES), exact).min() < 1
+    text = tmp_path / "in.txt"
+    text.write_text("a dog\n", encoding="utf-8")
+    for more, said in (
+        (["--precision", "fp8"], "precision (fp8) must be one of auto, int8, bf16, fp32"),
+        (["--engine", "none"], "engine (none) must be one of auto, native, readable"),
+        (["--engine", "readable", "--precision", "int8"], "--precision int8 needs the native engine"),
+    ):
+        assert _embed(sentence_encoder, "-i", text, *more) == 2
+        assert said in capfd.readouterr().err
+
+
+def test_heads_that_are_off_are_off_whatever_reads(embedder: Embedder) -> None:
+    plain = embedder.embed(LINES)
+    with regard.heads_off({"encoder.0.self": [0]}):
+        without = embedder.embed(LINES)
+    readable = Embedder(embedder.reader.body, embedder.reader.tokenizer, embedder.how)
+    with regard.heads_off({"encoder.0.self": [0]}):
+        assert np.array_equal(without, readable.embed(LINES))
+    assert not np.allclose(plain, without, atol=1e-2)
 
 
 def test_the_nearest_are_those_that_a_loop_finds() -> None:

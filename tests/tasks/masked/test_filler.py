@@ -12,8 +12,9 @@ from regard.data.inputs import Tokens
 from regard.errors import DataError, UsageError
 
 
-def test_guesses_are_the_largest_of_the_softmax(gap_filler: Path) -> None:
-    filler = regard.load(gap_filler)
+@pytest.mark.parametrize("engine", ["native", "readable"])
+def test_guesses_are_the_largest_of_the_softmax(gap_filler: Path, engine: str) -> None:
+    filler = regard.load(gap_filler, precision="fp32", engine=engine)
     found = filler.fill(["the [MASK] sat on [MASK] mat .", "a [MASK]"], top=4)
     rows = [[2, 5, 4, 8, 9, 4, 11, 12, 3], [2, 10, 4, 3]]
     for row, each in zip(rows, found, strict=True):
