@@ -1,6 +1,7 @@
 """Models of several shapes, lines of several languages, and Marian folders as transformers writes them."""
 
-import gzip
+import functools
+import itertools
 import json
 import unicodedata
 import warnings
@@ -16,6 +17,7 @@ from regard.config import Config, merge
 from regard.models import build
 from regard.models.folder import Loaded
 from regard.tasks.translation.translator import Translation
+from regard.text.phrasebook import phrases
 from regard.text.tokenizer import Tokenizer
 
 SHAPE = {
@@ -56,24 +58,25 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="session")
-def english(shared_data: Path) -> list[str]:
-    return read(shared_data / "multi30k" / "val.en.gz")
+def english() -> list[str]:
+    return [source for source, _ in book("de", 997)]
 
 
 @pytest.fixture(scope="session")
-def german(shared_data: Path) -> list[str]:
-    return read(shared_data / "multi30k" / "val.de.gz")
+def german() -> list[str]:
+    return [target for _, target in book("de", 997)]
 
 
-def read(path: Path) -> list[str]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return [line.rstrip("\n") for line in file]
+@functools.cache
+def book(to: str, count: int) -> list[tuple[str, str]]:
+    """Long pairs of the embedded phrasebook, which is wherever the package is."""
+    return list(itertools.islice((pair for pair in phrases(to) if len(pair[0]) > 40), count))
 
 
 @pytest.fixture(scope="session")
-def many_lines(shared_data: Path, english: list[str], german: list[str]) -> list[str]:
+def many_lines(english: list[str], german: list[str]) -> list[str]:
     """Four languages, composed and decomposed, and lines that no text has."""
-    others = [read(shared_data / "multi30k" / f"val.{code}.gz")[:300] for code in ("fr", "cs")]
+    others = [[target for _, target in book(code, 300)] for code in ("fr", "cs")]
     lines = [*english[:300], *german[:300], *others[0], *others[1]]
     return [*lines, *(unicodedata.normalize("NFD", line) for line in lines[::5]), *HOSTILE]
 
