@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.attention.site import Site
 
@@ -35,6 +36,12 @@ class Vectors:
         return Vectors(
             **{name: part[number : number + 1] for name, part in parts.items() if part is not None}
         )
+
+
+def attentions(model: Any) -> list[Any]:
+    """The modules of a model that write to the tape: those with a `site` and `n_heads`."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return [each for each in modules if hasattr(each, "n_heads") and hasattr(each, "site")]
 
 
 class Tape:

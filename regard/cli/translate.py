@@ -1,7 +1,7 @@
 """`regard translate`: lines in, as many lines out, in order, for as long as lines come.
 
-Or the text that stands on the command line. The model is loaded before the output is opened, so that a broken
-one empties no file.
+A line is a text: sentences are found in it, unless every line is said to be one. What stands on the command
+line is a text too. The model is loaded before the output is opened, so that a broken one empties no file.
 """
 
 import contextlib
@@ -44,6 +44,24 @@ class Options:
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
     ] = STANDARD
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Every line is one sentence; look for none in it.")
+    ] = False
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="text|html", help="html: the input is one page; tags stay around their words."
+        ),
+    ] = "text"
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.tsv", readable=False, help="Terms and what they must become, with a tab between."
+        ),
+    ] = None
+    words: Annotated[
+        bool, typer.Option("--words", help="Tell where each word came from, as --json does.")
+    ] = False
     document: Annotated[
         bool, typer.Option("--document", help="The whole input is one text, its line breaks kept as ¶.")
     ] = False
@@ -112,9 +130,10 @@ class Options:
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
+        self._check_texts()
         if self.text and str(self.source) != "-":
             raise UsageError(f"there is a text to translate and a file, {self.source}; give one of them")
-        if self.n_best > 1 and not self.as_json:
+        if self.n_best > 1 and not self.told:
             raise UsageError(
                 f"--n-best {self.n_best} gives several translations of a line; add --json to see them"
             )
@@ -132,6 +151,29 @@ class Options:
         if self.shortlist and (self.sample or self.engine == "ctranslate2"):
             other = "--sample" if self.sample else "--engine ctranslate2"
             raise UsageError(f"--shortlist narrows the native engine; it means nothing to {other}")
+
+    def _check_texts(self) -> None:
+        """What is asked of a text as a whole, and what of a line, do not go together."""
+        if self.form not in ("text", "html"):
+            raise UsageError(f"--format ({self.form}) must be text or html")
+        whole = {"--format html": self.form == "html", "--glossary": self.glossary, "--words": self.words}
+        line: dict[str, Any] = {"--lines": self.lines, "--document": self.document, "--parses": self.parses}
+        line |= {"--length": self.length, "--max-chars": self.max_chars}
+        asked = [[flag for flag, given in flags.items() if given] for flags in (whole, line)]
+        if all(asked):
+            raise UsageError(f"{asked[0][0]} looks for sentences, {asked[1][0]} does not; give one of them")
+        if self.words and self.form == "html":
+            raise UsageError("--words tells of plain text; leave --format html out")
+
+    @property
+    def told(self) -> bool:
+        """Whether every answer is an object."""
+        return self.as_json or self.words
+
+    @property
+    def by_line(self) -> bool:
+        """Whether a line is what the model reads."""
+        return self.lines or self.document or any((self.parses, self.length, self.max_chars))
 
     def _drawing(self) -> dict[str, Any]:
         """The flags that say how to draw, as far as they were given."""
@@ -152,12 +194,13 @@ def translate(options: Options) -> None:
 
     refuse_same_file(options.source, options.output)
     with contextlib.nullcontext(_given(options)) if options.text else reading(options.source) as lines:
-        lines = _folded(lines) if options.document else lines
+        if options.document or options.form == "html":
+            lines = _joined(lines, fold=options.document)
         found = _translations(options, lines)
         seen = is_standard(options.output) and sys.stdout is not None and sys.stdout.isatty()
         with writing(options.output) as write:
             for each in counted(found, "lines", on=None if seen else sys.stderr):
-                write(_as_json(each) if options.as_json else each.text)
+                write(_as_json(each) if options.told else _plain(each, options))
 
 
 def _given(options: Options) -> Iterator[str]:
@@ -165,9 +208,9 @@ def _given(options: Options) -> Iterator[str]:
     return (line for text in options.text or () for line in text.split("\n"))
 
 
-def _folded(lines: Iterator[str]) -> Iterator[str]:
-    """All lines as one: see regard/text/documents.py."""
-    from regard.text.documents import fold
+def _joined(lines: Iterator[str], *, fold: bool) -> Iterator[str]:
+    """All lines as one text; folded it is one line: see regard/text/documents.py."""
+    from regard.text import documents
 
     text: list[str] = []
     characters = 0
@@ -176,13 +219,15 @@ def _folded(lines: Iterator[str]) -> Iterator[str]:
         characters += len(line) + 1
         if characters > LONGEST_LINE:
             raise DataError(f"the document has more than {LONGEST_LINE:,} characters; translate parts of it")
-    yield fold("\n".join(text))
+    yield documents.fold("\n".join(text)) if fold else "\n".join(text)
 
 
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
     """Loads the model; the text is read as it is translated."""
     from regard.cli.streams import is_standard
+    from regard.tasks.translation.files import glossary_of
 
+    terms = glossary_of(options.glossary) if options.glossary else None
     translator = _load(options)
     if translator.note:
         print(translator.note, file=sys.stderr)
@@ -195,19 +240,13 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         rescorer = load_rescorer(options.rescore, translator)
     typed = not options.text and is_standard(options.source) and sys.stdin.isatty()
     waiting = options.batch_size == 1 or typed
-    return translator.stream(
-        lines,
-        beam=options.beam,
-        n_best=options.n_best,
-        batch_size=options.batch_size,
-        sampling=options.sampling(),
-        window=1 if waiting else 0,  # somebody waits for the answer to each line
-        iterations=options.iterations,
-        lengths=options.lengths,
-        length=options.length,
-        max_chars=options.max_chars,
-        rescorer=rescorer,
-    )
+    names = ("beam", "n_best", "batch_size", "iterations", "lengths", "length", "max_chars")
+    search: dict[str, Any] = {name: getattr(options, name) for name in names}
+    search |= {"sampling": options.sampling(), "rescorer": rescorer}
+    search["window"] = 1 if waiting else 0  # somebody waits for the answer to each line
+    if options.by_line or not translator.by_sentence:
+        return translator.stream(lines, **search)
+    return translator.texts(lines, html=options.form == "html", glossary=terms, words=options.words, **search)
 
 
 def _load(options: Options) -> "Translator":
@@ -231,11 +270,20 @@ def _load(options: Options) -> "Translator":
     )
 
 
+def _plain(each: "Translation", options: Options) -> str:
+    """A line in is a line out; a page has as many as it has."""
+    from regard.text.normalise import one_line
+
+    return each.text if options.form == "html" else one_line(each.text)
+
+
 def _as_json(each: "Translation") -> str:
     """One line of JSON; the n-best list only where one was asked for."""
     fields = _fields(each)
     if each.n_best:
         fields["n_best"] = [_fields(other) for other in each.n_best]
+    if each.words is not None:
+        fields["words"] = each.words
     return json.dumps(fields, ensure_ascii=False)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from regard.attention.record import attentions
 from regard.attention.switch import heads_off
 from regard.errors import ModelError
-from regard.look.trace import attentions
 from regard.measure.score import Score
 
 

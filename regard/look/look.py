@@ -12,13 +12,13 @@ from typing import Any
 
 from torch import Tensor
 
+from regard.attention.record import attentions
 from regard.errors import DataError, UsageError
 from regard.look.align import Alignment, align
 from regard.look.document import as_json, document
 from regard.look.figure import Figure, figure
 from regard.look.html import notebook_frame, page
 from regard.look.maps import Map
-from regard.look.trace import attentions
 from regard.look.words import Side, join_keys, join_queries
 from regard.tasks.task import task_named, task_of
 

@@ -23,12 +23,6 @@ Best = list[tuple[int, float]]  # the likeliest ids with their probabilities
 RUNNERS = 5  # pieces that are told beside the one that was taken
 
 
-def attentions(model: Any) -> list[Any]:
-    """The modules of a model that write to the tape: those with a `site` and `n_heads`."""
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    return [each for each in modules if hasattr(each, "n_heads") and hasattr(each, "site")]
-
-
 @dataclass(frozen=True)
 class Heard:
     """One attention of one call: all its rows."""

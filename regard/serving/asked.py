@@ -9,10 +9,12 @@ from typing import Any
 
 from regard.serving import limits as bounds
 from regard.serving.batcher import Batcher, Job
-from regard.serving.document import Document
-from regard.serving.engine import Pair, Reading
+from regard.serving.engine import Pair
 from regard.serving.room import Place
 from regard.serving.schema import Translate
+from regard.tasks.translation.document import Document
+from regard.tasks.translation.reading import Reading
+from regard.tasks.translation.texts import alternatives
 
 
 @dataclass(frozen=True)
@@ -73,41 +75,19 @@ def answer(asked: Asked, results: Sequence[list[Reading]]) -> dict[str, Any]:
         best = [each[0] for each in readings]
         texts.append("".join(document.pieces(best)))
         if asked.ask.alternatives:
-            others.append(_alternatives(document, readings, asked.ask.alternatives))
+            found = alternatives(document, readings, asked.ask.alternatives)
+            others.append([text for text, _, _ in found])
         if asked.ask.words:
             words.append(document.words(best))
-    found: dict[str, Any] = {"translatedText": texts}
+    told: dict[str, Any] = {"translatedText": texts}
     if asked.ask.alternatives:
-        found["alternatives"] = others
+        told["alternatives"] = others
     if asked.ask.words:
-        found["words"] = words
+        told["words"] = words
     single = isinstance(asked.ask.q, str)
     if single:
-        found = {name: values[0] for name, values in found.items()}
+        told = {name: values[0] for name, values in told.items()}
     if asked.detected:
         several = [asked.detected] * len(texts)
-        found["detectedLanguage"] = asked.detected if single else several
-    return found
-
-
-def _alternatives(document: Document, readings: Sequence[list[Reading]], count: int) -> list[str]:
-    """Other answers, the best first: each has another reading of one sentence, the one that loses least."""
-    best = [each[0] for each in readings]
-    losses = [
-        (several[0].score - other.score, number, other)
-        for number, several in enumerate(readings)
-        for other in several[1:]
-    ]
-    sentences, pieces = document.sentences, document.pieces(best)
-    places = [place for place, part in enumerate(document.parts) if not isinstance(part, str)]
-    said = {(place, pieces[place]) for place in places}
-    found: list[str] = []
-    for _, number, other in sorted(losses, key=lambda each: each[:2]):
-        if len(found) == count:
-            break
-        place = places[number]
-        text = document.rendered(sentences[number], other)
-        if (place, text) not in said:
-            said.add((place, text))
-            found.append("".join([*pieces[:place], text, *pieces[place + 1 :]]))
-    return found
+        told["detectedLanguage"] = asked.detected if single else several
+    return told

@@ -15,13 +15,13 @@ from regard.serving.answers import in_json
 from regard.serving.limits import LOOK_BYTES, LOOK_NUMBERS
 from regard.serving.scratch import SHARED
 from regard.serving.served import Served
+from regard.tasks.translation.reading import readings
 
 if TYPE_CHECKING:
     from regard.decoding.search import Hypothesis, Rules
     from regard.decoding.way import Wanted
     from regard.engine.engine import Engine
-    from regard.serving.align import Traced
-    from regard.tasks.translation.translator import Translation, Translator
+    from regard.tasks.translation.translator import Translator
 
 Pair = tuple[str, str]
 
@@ -43,15 +43,6 @@ class Glance:
     off: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One way to translate a sentence."""
-
-    text: str
-    score: float
-    trace: "Traced | None" = None
-
-
 def run(models: dict[Pair, Served], key: Order | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
     """What was wished of each text: a list of readings, the best first; or the JSON of a look.
 
@@ -61,14 +52,16 @@ def run(models: dict[Pair, Served], key: Order | Glance, texts: Sequence[str], t
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
     once = list(dict.fromkeys(texts))
-    found = _limited(served.translator, threads).hypotheses(
+    found = readings(
+        _limited(served.translator, threads),
         once,
+        traced=key.traced,
+        taking=SHARED.taking,
         n_best=key.n_best,
         beam=max(served.translator.decode.beam, key.n_best),
         batch_size=max(1, len(once)),
     )
-    readings = _traced(served, once, found) if key.traced else [_plain(each) for each in found]
-    by_text = dict(zip(once, readings, strict=True))
+    by_text = dict(zip(once, found, strict=True))
     return [by_text[text] for text in texts]
 
 
@@ -103,28 +96,6 @@ def _limited(translator: "Translator", threads: int) -> "Translator":
     return limited
 
 
-def _plain(found: "Sequence[Translation]") -> list[Reading]:
-    return [Reading(each.text, each.score) for each in found]
-
-
-def _traced(
-    served: Served, texts: Sequence[str], found: "Sequence[Sequence[Translation]]"
-) -> list[list[Reading]]:
-    """Every reading of every text with its trace, all in one pass."""
-    from regard.serving.tracing import trace
-
-    rows = [(text, each) for text, several in zip(texts, found, strict=True) for each in several if each.ids]
-    traces = iter(
-        trace(served.translator, [text for text, _ in rows], [(each.ids, each.text) for _, each in rows])
-        if rows
-        else ()
-    )
-    return [
-        [Reading(each.text, each.score, next(traces) if each.ids else None) for each in several]
-        for several in found
-    ]
-
-
 def check_glance(served: Served, off: Mapping[str, Sequence[int]], tokens: int) -> None:
     """That there are such heads, and not too much to tell; UsageError or DataError."""
     heads = check_heads(served.translator.model, off)
@@ -138,7 +109,7 @@ def check_glance(served: Served, off: Mapping[str, Sequence[int]], tokens: int) 
 
 def check_heads(model: Any, off: Mapping[str, Sequence[int]]) -> dict[str, int]:
     """How many heads each attention of a model has; UsageError where `off` names others."""
-    from regard.look.trace import attentions
+    from regard.attention.record import attentions
 
     heads = {each.site.name: each.n_heads for each in attentions(model)}
     for name, numbers in off.items():

@@ -32,7 +32,11 @@ class Served:
 
     place: Place
     translator: "Translator"
-    limit: int  # source tokens of the longest sentence that it is given, the end not counted
+
+    @property
+    def limit(self) -> int:
+        """Source tokens of the longest sentence that it is given, the end not counted."""
+        return self.translator.limit
 
     def count(self, text: str) -> int:
         """The tokens of a text."""
@@ -58,12 +62,11 @@ def load_served(place: Place, how: Loading | None = None) -> Served:
     from regard.engine.library import bound
     from regard.tasks.translation.load import load_translator
 
-    config, how = read_config(place.folder), how or Loading()
+    how = how or Loading()
     translator = load_translator(place.folder, device=how.device, precision=how.precision, engine=how.engine)
     if isinstance(translator.engine, Engine):
         bound(CACHES)
-    limits = [translator.decode.max_source, config.data.max_length, translator.model.max_length]
-    return Served(place, translator, max(1, min(each for each in limits if each) - 1))
+    return Served(place, translator)
 
 
 class Directory:

@@ -13,8 +13,7 @@ from regard.serving import engine
 from regard.serving import limits as bounds
 from regard.serving.asked import Asked, Cut, answer, small
 from regard.serving.batcher import Job
-from regard.serving.document import Document, Sentence, read_document
-from regard.serving.engine import Glance, Order, Pair, Reading
+from regard.serving.engine import Glance, Order, Pair
 from regard.serving.family import Family, Place
 from regard.serving.guess import READ
 from regard.serving.limits import Refusal
@@ -22,7 +21,9 @@ from regard.serving.room import Place as Seat
 from regard.serving.schema import Attention, Detect, Translate, sound
 from regard.serving.served import UNKNOWN, Directory, Served, load_served, pair_of
 from regard.tasks.task import Task
-from regard.text.glossary import Glossary
+from regard.tasks.translation.document import Document, Sentence
+from regard.tasks.translation.reading import Reading
+from regard.tasks.translation.texts import Handling, cut
 
 if TYPE_CHECKING:
     from regard.serving.service import Service
@@ -117,9 +118,9 @@ class Translating(Family):
         pair, detected = self._pair(ask.source, ask.target, "\n".join(texts))
         served = self.directory.models[pair]
         documents, count = [], 0
-        glossary = Glossary(ask.glossary)
+        handling = Handling.of(html=ask.format == "html", glossary=ask.glossary)
         for text in texts:
-            documents.append(self._document(text, ask, served, glossary))
+            documents.append(self._document(text, served, handling))
             count += len(documents[-1].sentences)
             if count > bounds.SENTENCES:
                 said = f"the text has more than {bounds.SENTENCES} sentences; send it in several requests"
@@ -129,16 +130,9 @@ class Translating(Family):
         traced = any(document.needs_trace for document in documents)
         return Cut(pair, documents, sizes, ask.words or traced, detected)
 
-    def _document(self, text: str, ask: Translate, served: Served, glossary: Glossary) -> Document:
+    def _document(self, text: str, served: Served, handling: Handling) -> Document:
         try:
-            return read_document(
-                text,
-                markup=ask.format == "html",
-                glossary=glossary,
-                count=served.count,
-                limit=served.limit,
-                most=bounds.MARKS,
-            )
+            return cut(served.translator, text, handling, most=bounds.MARKS)
         except RegardError as error:
             raise Refusal(400, f"Invalid request: {error}") from error
 

@@ -1,8 +1,9 @@
 """What is tied to words of a sentence: a tag around them, or a text that must stand in their place.
 
-`markup.py` and `glossary.py` find them in the source. `regard.serving.document` keeps sentences whole around
-them, `placing` there finds their words again in the translation. Tags are nested and terms are crossed by
-none, so that places can be looked up by halving, and a text with many elements costs no more than they are.
+`markup.py` and `glossary.py` find them in the source. `document.py` of the translation task keeps sentences
+whole around them, `placing` there finds their words again in the translation. Tags are nested and terms are
+crossed by none, so that places can be looked up by halving, and a text with many elements costs no more than
+they are.
 """
 
 from bisect import bisect_left, bisect_right

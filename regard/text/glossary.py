@@ -2,8 +2,8 @@
 
 A term is matched as whole words, with its case, or with a capital first letter where the term has a small
 one; longer terms win. The model translates the sentence as it stands, so that the words around a term are
-right; then what was written for the term, by the alignment, is replaced (by `regard.serving`). Placeholders
-in the source were the other way: a model that has never seen one copies it badly.
+right; then what was written for the term, by the alignment, is replaced (by `placing.py` of the task).
+Placeholders in the source were the other way: a model that has never seen one copies it badly.
 
 The terms are a tree of characters: what a place in the text costs is the length of a term, however many
 there are.

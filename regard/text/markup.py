@@ -3,7 +3,7 @@
 Tags that end a paragraph part the text into runs; scripts, styles, comments and the like are kept. Tags
 inside a run become elements over its characters. `translate="no"`, class `notranslate` and code are fixed.
 Nothing is repaired: a tag without its partner stays where it stood. Before this file: `tags.py`; after
-it: `regard.serving.document`.
+it: `regard.tasks.translation.document`.
 """
 
 import re

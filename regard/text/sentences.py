@@ -3,7 +3,7 @@
 A sentence ends at a line break, after a stop of Chinese or Japanese, or after `.!?…` and its closing quotes
 where a space and no small letter follows. Abbreviations, initials, ordinals and numbers end none: two
 sentences in one are translated well, half of one is not. A sentence too long for the model is cut near its
-middle, at punctuation, at a space, or anywhere. After this file: `regard.serving.document`.
+middle, at punctuation, at a space, or anywhere. After this file: `regard.tasks.translation.document`.
 """
 
 import re

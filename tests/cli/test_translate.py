@@ -26,7 +26,7 @@ def test_as_many_lines_come_out_in_order(model: Path, regard: Run):
     assert done.stdout.endswith(b"\n")
     found = done.stdout.decode()[:-1].split("\n")
     assert len(found) == len(lines)
-    assert (found[1], found[4]) == ("", "")
+    assert (found[1], found[4]) == ("", "   ")
     assert (found[0], found[2], found[8]) == ("A B C", "H", "B A")
 
 
@@ -153,7 +153,7 @@ def test_signals_end_it_with_their_code(model: Path, number: signal.Signals, cod
     ids=["not UTF-8", "NUL", "over-long", "1 MB"],
 )
 def test_what_stands_before_a_bad_line_is_not_lost(raw: bytes, named: list[str], model: Path, regard: Run):
-    done = regard("translate", "-m", model, input=raw, text=False)
+    done = regard("translate", "-m", model, "--lines", input=raw, text=False)
     assert done.stdout == b"A\nB\n"
     message = done.stderr.decode()
     assert done.returncode == 2
@@ -255,3 +255,60 @@ def test_a_broken_folder(spoil, model: Path, tmp_path: Path, capfd: pytest.Captu
     assert err.count("\n") == 1
     assert named in err
     assert output.read_text() == "dear to me\n", "the model is loaded before the output is opened"
+
+
+# Texts, not only lines -----------------------------------------------------------------------------
+
+
+def translated(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main.run(["translate", *map(str, arguments)]) == 0
+    return capfd.readouterr().out
+
+
+def test_sentences_of_a_line_are_found_unless_told(
+    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    source = write_lines(tmp_path / "in", ["a b! C d!", "", "  h", "a\rb"])
+    split = translated(capfd, "-m", model, "-i", source).split("\n")
+    lines = translated(capfd, "-m", model, "-i", source, "--lines").split("\n")
+    assert len(split) == len(lines) == 5
+    one, two = translated(capfd, "-m", model, "a b!", "C d!").splitlines()
+    assert split[0] == f"{one} {two}"
+    assert (split[2], lines[2]) == ("  H", "H")
+
+
+def test_a_page_keeps_its_tags(model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    page = tmp_path / "page.htm"
+    page.write_text("<h1>a</h1>\n<p>b <i>c</i>\nd</p>\n<script>\nif (a < b) {}\n</script>\n")
+    found = translated(capfd, "-m", model, "--format", "html", "-i", page)
+    assert found.startswith("<h1>A</h1>\n<p>")
+    assert found.count("<i>") == found.count("</i>") == 1
+    assert found.endswith("<script>\nif (a < b) {}\n</script>\n")
+
+
+def test_terms_and_words(model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    terms = write_lines(tmp_path / "terms.tsv", ["# ours", "", "b\tBär"])
+    found = json.loads(translated(capfd, "-m", model, "--glossary", terms, "--words", "a b c"))
+    assert "Bär" in found["text"]
+    assert {word["text"]: word["confidence"] for word in found["words"]}["Bär"] is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--format", "html", "--lines"], "--format html looks for sentences, --lines does not"),
+        (["--format", "pdf"], "--format (pdf) must be text or html"),
+        (["--format", "html", "--words"], "--words tells of plain text"),
+        (["--glossary", "no.tsv"], "no.tsv"),
+        (["--glossary", "one.tsv"], "one.tsv, line 1: give a term"),
+        (["--glossary", "two.tsv"], "two.tsv, line 2: 'b' is there twice"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    model: Path, tmp_path: Path, flags: list[str], said: str, capfd: pytest.CaptureFixture[str], monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "one.tsv", ["b"])
+    write_lines(tmp_path / "two.tsv", ["b\tc", "b\td"])
+    assert main.run(["translate", "-m", str(model), *flags, "a b"]) == 2
+    assert said in capfd.readouterr().err.splitlines()[-1]

@@ -241,8 +241,8 @@ def glossary(data: bytes) -> None:
 
 
 def _document(text: str, terms: dict[str, str], *, markup: bool) -> None:
-    from regard.serving.document import read_document
-    from regard.serving.engine import Reading
+    from regard.tasks.translation.document import read_document
+    from regard.tasks.translation.reading import Reading
     from regard.text.glossary import Glossary
 
     known = Glossary(terms)

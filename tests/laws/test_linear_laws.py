@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from regard.serving.align import Tokens, Traced, words
 from regard.serving.body import parse_json, parse_query
-from regard.serving.document import read_document
-from regard.serving.engine import Reading
 from regard.serving.guess import likeliest
+from regard.tasks.translation.align import Tokens, Traced, words
+from regard.tasks.translation.document import read_document
+from regard.tasks.translation.reading import Reading
 from regard.text.glossary import Glossary
 from regard.text.markup import runs
 from regard.text.normalise import normalise

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.align import Tokens, Traced, words
-from regard.serving.document import read_document
-from regard.serving.engine import Reading
+from regard.tasks.translation.align import Tokens, Traced, words
+from regard.tasks.translation.document import read_document
+from regard.tasks.translation.reading import Reading
 from regard.text.glossary import Glossary
 from regard.text.markup import Run, runs
 

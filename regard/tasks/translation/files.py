@@ -1,4 +1,4 @@
-"""The files of pairs that `train`, `evaluate` and `check` are given, as a corpus.
+"""The files of pairs that `train`, `evaluate` and `check` are given, as a corpus; and those of a glossary.
 
 Two arguments are source and target, one is a TSV. Each may be a list, from the command line with commas; a
 path that exists is taken as it is, commas and all. A script may also hand over a corpus.
@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from regard.data.corpus import Corpus
-from regard.errors import UsageError
+from regard.data.lines import decode, read_lines
+from regard.errors import DataError, UsageError
 
 Files = str | Path | Sequence[str | Path] | Corpus
+TERMS = 100_000  # of a glossary
 _SHAPES = "give SRC TGT, or one PAIRS.tsv; several files go in one list with commas: a.en,b.en a.de,b.de"
 
 
@@ -44,3 +46,20 @@ def _listed(argument: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     if Path(argument).exists():
         return (Path(argument),)
     return tuple(Path(name) for name in str(argument).split(",") if name)
+
+
+def glossary_of(path: Path) -> dict[str, str]:
+    """The terms of a TSV and what each must become; blank lines and those that begin with # are left out."""
+    terms: dict[str, str] = {}
+    for number, raw in enumerate(read_lines(path), 1):
+        line = decode(raw, path, number)
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split("\t")]
+        if len(parts) != 2 or not all(parts):
+            raise DataError(f"{path}, line {number}: give a term, a tab, and what it must become")
+        if terms.setdefault(parts[0], parts[1]) != parts[1]:
+            raise DataError(f"{path}, line {number}: {parts[0]!r} is there twice with other translations")
+        if len(terms) > TERMS:
+            raise DataError(f"{path} has more than {TERMS:,} terms")
+    return terms

@@ -7,13 +7,12 @@ after it: the command line and the server.
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
 import torch
 from torch import nn
@@ -22,7 +21,6 @@ from regard.attention.record import running_tape
 from regard.attention.switch import any_off
 from regard.config import DecodeConfig
 from regard.data.corpus import open_parses
-from regard.data.filter import CHARACTERS_A_TOKEN
 from regard.data.inputs import pad_sources
 from regard.data.parses import Parses, token_heads
 from regard.decoding.sampling import Sampling
@@ -33,12 +31,11 @@ from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
 from regard.tasks.task import expect
-from regard.text.normalise import normalise, one_line
+from regard.tasks.translation.windows import batches, fitting, readable, windows
+from regard.text.normalise import one_line
 from regard.text.tokenizer import Tokenizer
 
 WINDOW = 20  # batches read ahead
-WINDOW_CHARACTERS = 2**22  # after so many no more lines are read ahead
-ROW = 128  # source tokens; a batch of longer lines holds fewer of them, so that memory is bounded
 
 # A line in is a line out, whatever bytes the model writes.
 
@@ -53,6 +50,7 @@ class Translation:
     tokens: int = 0  # that were written, the end counted
     n_best: tuple["Translation", ...] = ()  # best first; only where more than one was asked for
     ids: tuple[int, ...] = ()  # what was written, without specials
+    words: tuple[dict[str, Any], ...] | None = None  # each word's place, confidence and origin, where asked
 
 
 @dataclass(frozen=True)
@@ -128,6 +126,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.decode = decode or DecodeConfig()
         self.parses: tuple[Path, ...] = ()
+        self.trained: int | None = None  # tokens of the longest sentence that it was trained on, if known
         self.engine: Searcher | None = None  # searches in the model's place where it can
         self._spelling: Spelling | None = None
         self.note: str | None = None  # what a person should know about how this translator runs
@@ -152,40 +151,61 @@ class Translator:
         with torch.inference_mode(), _evaluating(self.model):
             return ids, self.model.encode(pad_sources([ids]).to(_device(self.model)))[0].float().cpu()
 
-    def translate(
-        self,
-        texts: Iterable[str],
-        *,
-        beam: int | None = None,
-        batch_size: int = 32,
-        length_penalty: float | None = None,
-        sampling: Sampling | None = None,
-    ) -> list[str]:
-        """The translation of each text, in order; the options are those of `stream`."""
-        found = self.stream(
-            texts, beam=beam, batch_size=batch_size, length_penalty=length_penalty, sampling=sampling
-        )
-        return [each.text for each in found]
+    @property
+    def limit(self) -> int:
+        """Source tokens of the longest sentence that it is given out of a text, the end not counted."""
+        limits: list[int | None] = [self.decode.max_source, self.trained, self.model.max_length]
+        return max(1, min(each for each in limits if each) - 1)
 
-    def hypotheses(
+    @property
+    def by_sentence(self) -> bool:
+        """Whether texts are cut into sentences for it: not where a long text becomes a short one."""
+        return self.decode.max_ratio > 0
+
+    @overload
+    def translate(self, texts: str, **search: Any) -> str: ...
+    @overload
+    def translate(self, texts: Iterable[str], **search: Any) -> list[str]: ...
+    def translate(self, texts: str | Iterable[str], **search: Any) -> str | list[str]:
+        """One text of any length translated; or each line of a list, in order, which are sentences already.
+
+        The options are those of `stream`: `beam`, `batch_size`, `length_penalty`, `sampling`.
+        """
+        if isinstance(texts, str):
+            found = self.texts([texts], **search) if self.by_sentence else self.stream([texts], **search)
+            return next(found).text
+        return [each.text for each in self.stream(texts, **search)]
+
+    def texts(
         self,
         texts: Iterable[str],
         *,
+        html: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        words: bool = False,
         n_best: int = 1,
-        beam: int | None = None,
-        batch_size: int = 32,
-        length_penalty: float | None = None,
-        sampling: Sampling | None = None,
-    ) -> list[list[Translation]]:
+        window: int = 0,
+        **search: Any,
+    ) -> Iterator[Translation]:
+        """One translation a text, in order: its sentences are found, what lies between them is kept.
+
+        `html`: tags stay around their words. `glossary`: terms and what they must become. `words`: each
+        word's place, confidence and origin are told. `n_best`: so many answers to each. `search` are the
+        other options of `stream`.
+        """
+        from regard.tasks.translation.texts import Handling, translated
+
+        if isinstance(texts, str):
+            raise UsageError(f"texts takes a list of texts, not one string: [{texts[:20]!r}]")
+        if self.parses:
+            raise UsageError("dependency trees belong to lines; use stream, or regard translate --lines")
+        handling = Handling.of(html=html, glossary=glossary, words=words, n_best=n_best)
+        self.stream((), n_best=n_best, window=window, **search)  # what is wrong is said at once
+        return translated(self, texts, handling, window or WINDOW * search.get("batch_size", 32), **search)
+
+    def hypotheses(self, texts: Iterable[str], *, n_best: int = 1, **search: Any) -> list[list[Translation]]:
         """Up to `n_best` translations of each text, best first; the options are those of `stream`."""
-        found = self.stream(
-            texts,
-            n_best=n_best,
-            beam=beam,
-            batch_size=batch_size,
-            length_penalty=length_penalty,
-            sampling=sampling,
-        )
+        found = self.stream(texts, n_best=n_best, **search)
         return [list(each.n_best) if each.n_best else [each] for each in found]
 
     def stream(
@@ -208,7 +228,7 @@ class Translator:
         a line that cannot be translated is answered before the error is raised.
         """
         if isinstance(lines, str):
-            raise UsageError(f"translate takes a list of lines, not one string: [{lines[:20]!r}]")
+            raise UsageError(f"stream takes a list of lines, not one string: [{lines[:20]!r}]")
         named: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         named |= {name: more.get(name) for name in ("iterations", "lengths")}
         decode = dataclasses.replace(
@@ -228,16 +248,16 @@ class Translator:
     def _stream(self, lines: Iterable[str], manner: Manner) -> Iterator[Translation]:
         read = 0
         with closing(open_parses(self.parses)) if self.parses else nullcontext() as parses:
-            for texts, fault in _windows(lines, manner.window or WINDOW * manner.batch_size):
+            for texts, fault in windows(lines, manner.window or WINDOW * manner.batch_size):
                 limit = min(manner.decode.max_source, self.model.max_length or manner.decode.max_source)
-                texts, fault = _readable(texts, fault, limit, read)
+                texts, fault = readable(texts, fault, limit, read)
                 sources = self.tokenizer.encode_batch(texts)
                 heads = self._heads(parses, texts, sources, read) if parses else None
-                fitting = _fitting(sources, limit)
-                yield from self._translate_window(sources[:fitting], manner, heads)
-                if fitting < len(sources):
+                count = fitting(sources, limit)
+                yield from self._translate_window(sources[:count], manner, heads)
+                if count < len(sources):
                     raise DataError(
-                        f"line {read + fitting + 1} has {len(sources[fitting]) + 1} tokens, the end counted, "
+                        f"line {read + count + 1} has {len(sources[count]) + 1} tokens, the end counted, "
                         f"and this model takes {limit} (decode.max_source, or its positions); split the line"
                     )
                 if fault is not None:
@@ -262,11 +282,11 @@ class Translator:
         """Every source of a window in its place; an empty one never meets the model."""
         results = [_empty(manner.n_best)] * len(sources)
         if self._engine_for(manner) is not None:
-            batches = iter([[i for i, ids in enumerate(sources) if ids]])  # the engine makes its own
+            handfuls = iter([[i for i, ids in enumerate(sources) if ids]])  # the engine makes its own
         else:
-            batches = _batches(sources, manner.batch_size)
+            handfuls = batches(sources, manner.batch_size)
         with _evaluating(self.model), torch.inference_mode(), watched():
-            for numbers in batches:
+            for numbers in handfuls:
                 own = None if heads is None else [heads[i] for i in numbers]
                 found = self._search([[*sources[i], self.tokenizer.end_id] for i in numbers], manner, own)
                 for i, hypotheses in zip(numbers, found, strict=True):
@@ -318,7 +338,9 @@ def load_readable(folder: str | PathLike[str], *, device: str | torch.device = "
     """The translator in a model folder, without the engine; `load.py` has the one with it."""
     expect(Path(folder), "translation")
     loaded = load_folder(Path(folder), device=device)
-    return Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+    translator = Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
+    translator.trained = loaded.config.data.max_length
+    return translator
 
 
 def spelling_of(tokenizer: Tokenizer, width: int) -> Spelling:
@@ -337,64 +359,10 @@ def _width(model: Any, tokenizer: Tokenizer) -> int:
     return tokenizer.target_vocab_size if weight is None else len(weight)
 
 
-def _fitting(sources: Sequence[Sequence[int]], limit: int) -> int:
-    """How many sources come before the first that, with its end, is longer than the limit."""
-    return next((i for i, ids in enumerate(sources) if len(ids) + 1 > limit), len(sources))
-
-
-def _readable(
-    texts: list[str], fault: Exception | None, limit: int, read: int
-) -> tuple[list[str], Exception | None]:
-    """The texts before the first that no vocabulary could make `limit` tokens of, and what is wrong with it.
-
-    A line of megabytes would cost a hundred times as much to tokenise, only to be refused.
-    """
-    most = CHARACTERS_A_TOKEN * limit
-    for number, text in enumerate(texts):
-        if len(text) > most and len(normalise(text)) > most:
-            return texts[:number], DataError(
-                f"line {read + number + 1} has {len(text):,} characters, and this model takes {limit} tokens "
-                "(decode.max_source, or its positions); split the line"
-            )
-    return texts, fault
-
-
 def _empty(n_best: int) -> Translation:
     """The translation of nothing."""
     nothing = Translation("", 0.0, False)
     return dataclasses.replace(nothing, n_best=(nothing,)) if n_best > 1 else nothing
-
-
-def _windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Exception | None]]:
-    """Lines in lists of `size`, fewer of long ones; where reading fails, what came before it, and why."""
-    source = iter(lines)
-    while True:
-        texts: list[str] = []
-        fault: Exception | None = None
-        try:
-            characters = 0
-            for text in islice(source, size):
-                texts.append(text)
-                characters += len(text)
-                if characters > WINDOW_CHARACTERS:
-                    break
-        except Exception as error:
-            fault = error
-        if not texts and fault is None:
-            return
-        yield texts, fault
-
-
-def _batches(sources: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
-    """Numbers of the sources that hold something, shortest first, in batches of bounded size."""
-    batch: list[int] = []
-    for i in sorted((i for i, ids in enumerate(sources) if ids), key=lambda i: len(sources[i])):
-        if batch and (len(batch) == batch_size or (len(batch) + 1) * len(sources[i]) > batch_size * ROW):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def _device(model: Any) -> torch.device:

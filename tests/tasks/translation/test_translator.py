@@ -191,7 +191,8 @@ def test_numbers_that_make_no_sense_are_refused_at_once(
 
 def test_one_string_is_not_a_list_of_lines(translator: Translator) -> None:
     with pytest.raises(UsageError, match=r"list of lines.*\['a cat'\]"):
-        translator.translate("a cat")
+        translator.stream("a cat")
+    assert [translator.translate("a cat")] == translator.translate(["a cat"])
 
 
 def small(tokenizer: Tokenizer) -> Config:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.align import Tokens, Traced, meetings, words
+from regard.tasks.translation.align import Tokens, Traced, meetings, words
 
 # "ab c" was written for "x y": the two tokens of "ab" and the one of "c".
 TRACED = Traced.of(

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.serving.align import Tokens, Traced, words
-from regard.serving.document import read_document
-from regard.serving.engine import Reading
+from regard.tasks.translation.align import Tokens, Traced, words
+from regard.tasks.translation.document import read_document
+from regard.tasks.translation.reading import Reading
 from regard.text.glossary import Glossary
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from regard.look import look
-from regard.serving import tracing
-from regard.serving.align import token_spans, words
-from regard.serving.tracing import trace, weights_of
+from regard.tasks.translation import tracing
+from regard.tasks.translation.align import token_spans, words
+from regard.tasks.translation.tracing import trace, weights_of
 from regard.tasks.translation.translator import load_readable
 
 

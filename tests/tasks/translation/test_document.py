@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.serving.align import Tokens, Traced, words
-from regard.serving.document import read_document
-from regard.serving.engine import Reading
+from regard.tasks.translation.align import Tokens, Traced, words
+from regard.tasks.translation.document import read_document
+from regard.tasks.translation.reading import Reading
 from regard.text.glossary import Glossary
 
 TEXTS = st.text(st.sampled_from("aB3. !?\n\r\t\u00a0\u2028x-—😀。\u0301"), max_size=50)

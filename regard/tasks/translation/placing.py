@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.serving.align import Traced, words
+from regard.tasks.translation.align import Traced, words
 from regard.text.elements import UNORDERED, Element, Spans
 from regard.text.sentences import Span
 

@@ -2,7 +2,7 @@
 
 Parts in their order: strings that are kept as they are, and sentences. When the sentences have come back, the
 answer is put together: line breaks and spaces as they were, tags and terms in their places. Before this file:
-`schema.py`; after it: `batcher.py`, and back.
+`regard.text`; after it: `reading.py`, and back.
 """
 
 import html
@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from regard.errors import DataError
-from regard.serving.align import Traced, words
-from regard.serving.engine import Reading
-from regard.serving.placing import Chunk, place
+from regard.tasks.translation.align import Traced, words
+from regard.tasks.translation.placing import Chunk, place
+from regard.tasks.translation.reading import Reading
 from regard.text.elements import Element, Spans, covers, merged
 from regard.text.glossary import Glossary
 from regard.text.markup import runs
 from regard.text.normalise import normalise
 from regard.text.sentences import Span, fitting, sentences
+
+_BREAKS = str.maketrans("\n\r\f\v", "    ")  # in HTML a line break is a blank like others
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _chunks(sentence: Sentence, reading: Reading) -> list[Chunk]:
 
 
 class _Telling:
-    """What `/translate` tells of the words of one sentence."""
+    """What is told of the words of one sentence."""
 
     def __init__(self, sentence: Sentence) -> None:
         self.sentence = sentence
@@ -159,11 +161,12 @@ class _Cutter:
 
     def parts(self, text: str, elements: Sequence[Element]) -> list[str | Sentence]:
         """One run of text in sentences and what lies between."""
-        marks = [*elements, *self.glossary.terms(text, elements)]
+        flat = text.translate(_BREAKS) if self.markup else text
+        marks = [*elements, *self.glossary.terms(flat, elements)]
         self.marked += len(marks)
         self.check("tags and terms", self.marked)
         fixed = _Fixed(marks)
-        spans = self._spans(text, marks, fixed)
+        spans = self._spans(flat, marks, fixed)
         where, outer = Spans(spans), []
         held: list[list[Element]] = [[] for _ in spans]
         for each in marks:
@@ -176,7 +179,7 @@ class _Cutter:
         found: list[str | Sentence] = []
         for span, inner in zip(spans, held, strict=True):
             found.append(between.until(span[0]))
-            found.append(self._sentence(text[slice(*span)], span, inner, fixed))
+            found.append(self._sentence(flat[slice(*span)], span, inner, fixed))
             between.at = span[1]
         return [*found, between.until(len(text))]
 

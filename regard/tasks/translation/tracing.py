@@ -3,35 +3,39 @@
 With a cache or without, a model computes the same (a law), so the pass gives the cross-attention of that
 search; it is cheaper than watching the search and serves any engine. The layer taken is the one whose rows
 are sharpest, as `regard.look` takes it; the end of the source, where heads rest, is left out. Before this
-file: `engine.py`; after it: `align.py`.
+file: `reading.py`; after it: `align.py`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from regard.attention.record import record
+from regard.attention.record import attentions, record
 from regard.data.inputs import pad_sources
-from regard.look.trace import attentions
-from regard.serving.align import Tokens, Traced, token_spans
-from regard.serving.scratch import SHARED
-from regard.tasks.translation.translator import Translator
+from regard.tasks.translation.align import Tokens, Traced, token_spans
+
+if TYPE_CHECKING:
+    from regard.tasks.translation.translator import Translator
 
 NUMBERS = 1 << 20  # that one pass may hold of logits, and of weights; more rows take more passes
 BYTES = 16  # that each of them takes: scores, weights, and what is made of them
+Taking = Callable[[int], AbstractContextManager[None]]  # a server lends memory to its threads
 Written = tuple[Sequence[int], str]  # ids, and the text that they spell
 
 
-def trace(translator: Translator, sources: Sequence[str], written: Sequence[Written]) -> list[Traced]:
-    """Each source with the ids and the text that were written for it, traced."""
+def trace(
+    translator: "Translator", sources: Sequence[str], written: Sequence[Written], taking: Taking | None = None
+) -> list[Traced]:
+    """Each source with the ids and the text that were written for it, traced; `taking` has so many bytes."""
     tokenizer = translator.tokenizer
     read = tokenizer.encode_batch(list(sources))
     spans = {source: token_spans(tokenizer, ids, source) for source, ids in zip(sources, read, strict=True)}
     found = []
     for rows, numbers in _passes(translator, read, [ids for ids, _ in written]):
-        with SHARED.taking(BYTES * numbers):
+        with taking(BYTES * numbers) if taking else nullcontext():
             seen = weights_of(translator, [read[row] for row in rows], [written[row][0] for row in rows])
         for row, (probabilities, weights) in zip(rows, seen, strict=True):
             ids, text = written[row]
@@ -42,7 +46,7 @@ def trace(translator: Translator, sources: Sequence[str], written: Sequence[Writ
 
 
 def _passes(
-    translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]
+    translator: "Translator", read: Sequence[list[int]], written: Sequence[Sequence[int]]
 ) -> list[tuple[range, int]]:
     """The rows in handfuls whose weights may be held at a time, and the numbers of each."""
     heads = sum(each.n_heads for each in attentions(translator.model))
@@ -54,7 +58,7 @@ def _passes(
 
 
 def weights_of(
-    translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]
+    translator: "Translator", read: Sequence[list[int]], written: Sequence[Sequence[int]]
 ) -> list[tuple[list[float], Tensor]]:
     """Of each row the probabilities (T,) of what was written, and where it looked (T, S), in one pass."""
     with torch.inference_mode(), record() as tape:
@@ -70,7 +74,7 @@ def weights_of(
     return found
 
 
-def _forced(translator: Translator, read: Sequence[list[int]], written: Sequence[Sequence[int]]) -> Tensor:
+def _forced(translator: "Translator", read: Sequence[list[int]], written: Sequence[Sequence[int]]) -> Tensor:
     """log p (B, T) of what was written, each token after those before it."""
     model: Any = translator.model
     begin, end = translator.tokenizer.begin_id, translator.tokenizer.end_id
