@@ -140,6 +140,7 @@ TASKS = Kinds(
         "classify": "regard.tasks.labels:CLASSIFY",
         "tag": "regard.tasks.labels:TAG",
         "image": "regard.tasks.image:TASK",
+        "detection": "regard.tasks.detection:TASK",
         "speech": "regard.tasks.speech:TASK",
     },
 )

@@ -60,3 +60,35 @@ class Quadratic(Positions):
         reach = torch.arange(side) - side // 2
         self.centres.copy_(torch.cartesian_prod(reach, reach))
         self.log_sharpness.fill_(torch.tensor(NEAR).log())
+
+
+class BoxQuadratic(Positions):
+    """A quadratic around each query's box: a head looks at a point of the box, as widely as the box is large.
+
+        score_ij -= α |(p_j - c_i) / (s_i / 2) - Δ|²        c_i, s_i: centre and size of the box of query i
+
+    `places` are the boxes (B, Q, 4), centre and size as shares of the picture's sides; keys are the places of
+    the grid. Gao et al. 2021 (SMCA) has such a prior; with it a query need not learn where its box is.
+    """
+
+    matrices: ClassVar = {"centres": 0}
+
+    def __init__(self, n_heads: int, grid: tuple[int, int]) -> None:
+        super().__init__()
+        angle = torch.arange(n_heads, device="cpu") * (2 * torch.pi / max(1, n_heads))
+        self.centres = nn.Parameter(torch.stack([angle.cos(), angle.sin()], 1) * 0.5)  # around the middle
+        self.log_sharpness = nn.Parameter(torch.zeros(n_heads))
+        across, down = ((torch.arange(length, device="cpu") + 0.5) / length for length in reversed(grid))
+        self.register_buffer("across", across, persistent=False)
+        self.register_buffer("down", down, persistent=False)
+
+    def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:
+        boxes: Tensor = places
+        half = boxes[..., 2:].clamp(min=0.02) / 2  # (B, Q, 2)
+        axes = []
+        grid: tuple[Tensor, Tensor] = (self.across, self.down)  # type: ignore[assignment]
+        for axis, ticks in enumerate(grid):
+            step = (ticks - boxes[..., axis, None]) / half[..., axis, None]  # (B, Q, ticks)
+            axes.append((step[:, None] - self.centres[:, axis, None, None]).square())  # (B, H, Q, ticks)
+        distance = (axes[1][..., :, None] + axes[0][..., None, :]).flatten(3)  # (B, H, Q, rows·columns)
+        return (-self.log_sharpness.exp()[:, None, None] * distance).to(q.dtype)

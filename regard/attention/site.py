@@ -54,6 +54,11 @@ def filling(layer: int) -> Site:
     return Site("decoder", layer, queries="target", keys="target")
 
 
+def finding(layer: int) -> Site:
+    """Objects that are looked for see each other."""
+    return Site("decoder", layer, queries="objects", keys="objects")
+
+
 def crossing(layer: int) -> Site:
     """What is written looks at the source."""
     return Site("decoder", layer, "cross", queries="target")

@@ -17,9 +17,9 @@ from regard.cli.options import takes
 class Options:
     """What `regard demo` takes."""
 
-    task: Annotated[str, typer.Option(help="What is shown: translation, language, image, speech.")] = (
-        "translation"
-    )
+    task: Annotated[
+        str, typer.Option(help="What is shown: translation, language, image, detection, speech.")
+    ] = "translation"
     to: Annotated[
         str | None,
         typer.Option(metavar="LANG", help="Language to translate to: fr, ja, pt-BR, ...", show_default="de"),

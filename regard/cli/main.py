@@ -21,6 +21,7 @@ from regard.cli import (
     classify,
     compare,
     demo,
+    detect,
     distill,
     documents,
     embed,
@@ -79,6 +80,7 @@ app.command()(fill.fill)
 app.command()(embed.embed)
 app.command()(classify.classify)
 app.command()(tag.tag)
+app.command()(detect.detect)
 app.command()(transcribe.transcribe)
 app.command()(evaluate.evaluate)
 app.command()(check.check)

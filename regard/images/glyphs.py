@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
 LETTERS = "0123456789ABDEFGHKLMNPQRSTUVXYZ"  # without those that fonts draw alike: C O W, I J
+SCENE_LETTERS = "ABDE2347"
 FONTS = tuple(
     f"{family}{style}.ttf"
     for family in ("DejaVuSans", "DejaVuSansMono", "DejaVuSerif")
@@ -70,7 +71,7 @@ def glyphs(count: int, side: int = 28, seed: int = 1, letters: str = LETTERS) ->
         yield _noisy(np.asarray(paper)[None], random), letter
 
 
-def scenes(count: int, side: int = 64, seed: int = 1, letters: str = "ABDE2347") -> Iterator[Scene]:
+def scenes(count: int, side: int = 64, seed: int = 1, letters: str = SCENE_LETTERS) -> Iterator[Scene]:
     """So many pictures (1, side, side) of some glyphs each, which do not cover each other."""
     from PIL import Image
 

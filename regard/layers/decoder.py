@@ -1,5 +1,7 @@
 """The decoder layer: self-attention that looks back, cross-attention if there is a memory, feed-forward."""
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
@@ -42,11 +44,12 @@ class DecoderLayer(nn.Module):
         memory_mask: Tensor | None = None,
         past: KeyValue | None = None,
         mask: Tensor | None = None,
+        places: Any = None,
     ) -> tuple[Tensor, KeyValue]:
         """x (B, T, D) after `past` -> ((B, T, D), past with x's own keys and values).
 
         `mask` (B, 1, 1, S) hides places of x and of what is past, beside the future; `memory_mask` those of
-        the memory.
+        the memory. `places` is what the positions of the cross-attention know of x.
         """
         seen: list[KeyValue] = []
 
@@ -60,5 +63,5 @@ class DecoderLayer(nn.Module):
         x = self.around_attention(x, look_back)
         if self.cross is not None and self.around_cross is not None:
             cross = self.cross
-            x = self.around_cross(x, lambda y: cross(y, memory, mask=memory_mask))
+            x = self.around_cross(x, lambda y: cross(y, memory, mask=memory_mask, places=places))
         return self.around_feed_forward(x, self.feed_forward), seen[0]

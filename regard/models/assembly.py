@@ -53,11 +53,16 @@ class Tied(nn.Module):
 
     def draw_weights(self, config: Config) -> None:
         """The first weights, without those that the model does without; the last thing that building does."""
-        shape = config.model
-        self.apply(draw)
-        for module in self.modules():
-            if callable(keep := getattr(module, "keep", None)):
-                keep(norm_weights=shape.norm_weights, norm_eps=shape.norm_eps, bias=shape.bias)
+        begin(self, config)
+
+
+def begin(model: nn.Module, config: Config) -> None:
+    """Give a model its first weights, and let go of what the config says that it does without."""
+    shape = config.model
+    model.apply(draw)
+    for module in model.modules():
+        if callable(keep := getattr(module, "keep", None)):
+            keep(norm_weights=shape.norm_weights, norm_eps=shape.norm_eps, bias=shape.bias)
 
 
 def closing_norm(config: Config) -> nn.Module:

@@ -24,7 +24,7 @@ from regard.config.image import ImageConfig
 from regard.errors import UsageError
 from regard.layers.patches import Patches, halving
 from regard.layers.pooling import AttentionPool
-from regard.models.assembly import closing_norm, draw, encoder_stack, heads_for
+from regard.models.assembly import begin, closing_norm, encoder_stack, heads_for
 
 
 def grid_of(image: ImageConfig) -> Grid:
@@ -59,8 +59,7 @@ class Vision(nn.Module):
         none = partial(grid_relations, "none", grid=self.grid)
         self.pool = AttentionPool(heads_for(config, pooling(), none), shape.d_model) if pool else None
         self.output = Linear(shape.d_model, max(1, image.classes))
-        self.apply(draw)
-        _keep(self, config)
+        begin(self, config)
         if image.start == "convolution":
             begin_as_convolution(self)
 
@@ -97,21 +96,13 @@ class ConvolutionalVision(nn.Module):
         self.stem = halving(max(1, image.channels), shape.d_model, halvings, blocks)
         self.output = Linear(shape.d_model, max(1, image.classes))
         self.dropout = shape.dropout
-        self.apply(draw)
+        begin(self, config)
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, L)."""
         found = self.stem(pixels.contiguous(memory_format=torch.channels_last)).mean((2, 3))
         logits: Tensor = self.output(dropout(found, max(0.0, self.dropout), training=self.training))
         return logits
-
-
-def _keep(model: nn.Module, config: Config) -> None:
-    """Let go of what the config says a model does without."""
-    shape = config.model
-    for module in model.modules():
-        if callable(keep := getattr(module, "keep", None)):
-            keep(norm_weights=shape.norm_weights, norm_eps=shape.norm_eps, bias=shape.bias)
 
 
 @torch.no_grad()

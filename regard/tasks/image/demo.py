@@ -4,6 +4,7 @@ Nothing is downloaded: glyphs are drawn, moved, turned and made noisy, and kept 
 After that it is what `regard train`, `regard evaluate` and `regard classify` do with anybody's pictures.
 """
 
+import io
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,15 +37,15 @@ class Options:
     device: str | None = None
 
 
-def write_glyphs(folder: Path, count: int, seed: int) -> Path:
+def write_glyphs(folder: Path, part: str, count: int, seed: int) -> Path:
     """An .npz of glyphs and their labels, made once."""
-    path = folder / f"glyphs-{seed}.npz"
+    path = folder / f"{part}.glyphs.npz"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         images, labels = zip(*glyphs(count, seed=seed), strict=True)
-        part = path.with_suffix(".part.npz")
-        np.savez(part, images=np.concatenate(images), labels=np.array(labels))
-        part.replace(path)
+        held = io.BytesIO()
+        np.savez(held, images=np.concatenate(images), labels=np.array(labels))
+        write_bytes(path, held.getvalue())
     return path
 
 
@@ -52,7 +53,7 @@ def demo(options: Options, *, pictures: int = PICTURES, more: dict[str, Any] | N
     """Draw glyphs, learn to read them, and show what it makes of others."""
     refuse_foreign(options.output)
     data = options.output / "data"
-    train, test = write_glyphs(data, pictures, 1), write_glyphs(data, TESTED, 2)
+    train, test = write_glyphs(data, "train", pictures, 1), write_glyphs(data, "test", TESTED, 2)
     asked = Asked(
         options.output,
         overrides=SETTINGS | {"train.minutes": options.minutes} | (more or {}),

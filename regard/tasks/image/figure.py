@@ -53,12 +53,14 @@ def confusion_picture(table: Table, labels: Sequence[str]) -> bytes:
     return held.getvalue()
 
 
-def sheet(pictures: Sequence[npt.NDArray[np.uint8]], titles: Sequence[str], columns: int = 8) -> bytes:
+def sheet(
+    pictures: Sequence[npt.NDArray[np.uint8]], titles: Sequence[str], columns: int = 8, *, size: float = 1.25
+) -> bytes:
     """Pictures (C, H, W), each with a line below it; a line that begins with ! is red."""
     from matplotlib.figure import Figure
 
     rows = -(-len(pictures) // columns)
-    figure = Figure(figsize=(1.25 * columns, 1.5 * rows), layout="constrained")
+    figure = Figure(figsize=(size * columns, (size + 0.25) * rows), layout="constrained")
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
     for axes in grid:
         axes.axis("off")
