@@ -36,7 +36,11 @@ class Server:
 def start(model: str) -> Server:
     """`regard serve` on a free port."""
     command = [sys.executable, "-m", "regard", "serve", "-m", f"en-de={model}", "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    return started(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+
+
+def started(process: subprocess.Popen[str]) -> Server:
+    """A server process, once it says where it answers."""
     assert process.stderr is not None
     for line in process.stderr:
         if found := re.search(r":(\d+) \(", line):

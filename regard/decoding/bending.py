@@ -22,6 +22,31 @@ from regard.models.protocol import Stepper, StepState
 S = TypeVar("S", bound=StepState)
 
 
+class Bent:
+    """Base of these: a step of the model inside, and what is made of it."""
+
+    model: Any
+
+    @property
+    def max_length(self) -> int | None:
+        """That of the model inside."""
+        length: int | None = self.model.max_length
+        return length
+
+    def ready(self, state: Any) -> Any:
+        """The state to step from."""
+        return state
+
+    def bend(self, ids: Tensor, state: Any, logits: Tensor, inner: Any) -> tuple[Tensor, Any]:
+        """What the model inside gave for ids (B,), logits (B, V) and its state after them, bent."""
+        raise NotImplementedError
+
+    def step(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Logits (B, V), bent."""
+        state = self.ready(state)
+        return self.bend(ids, state, *self.model.step(ids, state.inner))
+
+
 @dataclass(frozen=True)
 class Marked(Generic[S]):
     """A state, and which ids each of its rows has read (B, V)."""
@@ -34,7 +59,7 @@ class Marked(Generic[S]):
         return Marked(self.inner.select(rows), self.seen.index_select(0, rows))
 
 
-class Penalised(Generic[S]):
+class Penalised(Bent, Generic[S]):
     """Logits of what a row has read are divided by `penalty` where above 0, multiplied where below."""
 
     def __init__(self, model: Stepper[Tokens, S], vocab_size: int, penalty: float) -> None:
@@ -42,21 +67,15 @@ class Penalised(Generic[S]):
             raise UsageError(f"repetition_penalty ({penalty:g}) must be above 0 and at most 10; 1 is none")
         self.model, self.vocab_size, self.penalty = model, vocab_size, penalty
 
-    @property
-    def max_length(self) -> int | None:
-        """That of the model inside."""
-        return self.model.max_length
-
     def start(self, inputs: Tokens) -> Marked[S]:
         """The ids of a prompt count as read."""
         seen = torch.zeros(len(inputs), self.vocab_size + 1, dtype=torch.bool, device=inputs.device)
         nobody = inputs.ids.masked_fill(~inputs.real, self.vocab_size)  # padding marks what is cut off
         return Marked(self.model.start(inputs), seen.scatter(1, nobody, True)[:, :-1])
 
-    def step(self, ids: Tensor, state: Marked[S]) -> tuple[Tensor, Marked[S]]:
-        """Logits (B, V), bent."""
+    def bend(self, ids: Tensor, state: Marked[S], logits: Tensor, inner: S) -> tuple[Tensor, Marked[S]]:
+        """Less of what was read."""
         seen = state.seen.scatter(1, ids[:, None], True)
-        logits, inner = self.model.step(ids, state.inner)
         bent = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
         return torch.where(seen, bent, logits), Marked(inner, seen)
 
@@ -74,7 +93,7 @@ class Tally(Generic[S]):
         return Tally(self.inner.select(rows), counts)
 
 
-class Tallied(Generic[S]):
+class Tallied(Bent, Generic[S]):
     """logits + bias - presence · [written] - frequency · times written; a prompt is not written."""
 
     def __init__(
@@ -88,18 +107,12 @@ class Tallied(Generic[S]):
         self.ids = torch.tensor([number for number, _ in bias], dtype=torch.int64)
         self.bias = torch.tensor([each for _, each in bias])
 
-    @property
-    def max_length(self) -> int | None:
-        """That of the model inside."""
-        return self.model.max_length
-
     def start(self, inputs: Tokens) -> Tally[S]:
         """Read the prompts."""
         return Tally(self.model.start(inputs), None)
 
-    def step(self, ids: Tensor, state: Tally[S]) -> tuple[Tensor, Tally[S]]:
-        """Logits (B, V), bent."""
-        logits, inner = self.model.step(ids, state.inner)
+    def bend(self, ids: Tensor, state: Tally[S], logits: Tensor, inner: S) -> tuple[Tensor, Tally[S]]:
+        """Less of what was written."""
         if state.counts is None:  # what is read now is the last of the prompt
             counts = torch.zeros_like(logits)
         else:
@@ -123,14 +136,17 @@ class Window(Generic[S]):
         return Window(self.inner.select(rows), ids, real)
 
 
-class Sliding(Generic[S]):
+class Sliding(Bent, Generic[S]):
     """Writes on past the model's positions: a row that has used them up goes on from its last `keep` ids.
 
     Each row slides by what it has read itself, so that its neighbours change nothing; the others are read
     anew with it, as they stand.
     """
 
-    max_length = None
+    @property
+    def max_length(self) -> int | None:
+        """None: it has no end."""
+        return None
 
     def __init__(self, model: Stepper[Tokens, S], keep: int = 0, *, context: int = 0) -> None:
         """`context`: places that are used, 0: all that the model has; `keep` 0: half of them."""
@@ -146,11 +162,13 @@ class Sliding(Generic[S]):
         """Read the prompts, or the last of those that do not fit."""
         return self._read(inputs.ids, inputs.real)
 
-    def step(self, ids: Tensor, state: Window[S]) -> tuple[Tensor, Window[S]]:
-        """Logits (B, V) of what comes next."""
-        if bool((state.real.sum(1) >= self.context).any()):
-            state = self._read(state.ids, state.real)
-        logits, inner = self.model.step(ids, state.inner)
+    def ready(self, state: Window[S]) -> Window[S]:
+        """The state, read anew where a row has used its places up."""
+        full = bool((state.real.sum(1) >= self.context).any())
+        return self._read(state.ids, state.real) if full else state
+
+    def bend(self, ids: Tensor, state: Window[S], logits: Tensor, inner: S) -> tuple[Tensor, Window[S]]:
+        """As they are; what was read is noted."""
         grown = torch.cat([state.ids, ids[:, None]], 1)
         real = torch.cat([state.real, torch.ones_like(ids[:, None], dtype=torch.bool)], 1)
         return logits, Window(inner, grown, real)

@@ -5,14 +5,15 @@
     score = log p / length ** penalty, the end counted
 
 An output that reaches `most` without ending is cut there and marked. `greedy.py` and `sampling.py` give
-`write` their way of choosing, who wants each token as it comes takes `walk`; `beam.py` has its own loop.
+`write` their way of choosing; who wants each token as it comes takes `walk`, or steps a `Walk` itself;
+`beam.py` has its own loop.
 Before this file: `regard.models.protocol`.
 """
 
 import math
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -117,23 +118,48 @@ class Step:
     logp: Tensor  # (R, V) log p of all that could have been written
 
 
+class Walk(Generic[S]):
+    """Outputs under way: a token a row a step, and a row that is done leaves."""
+
+    def __init__(self, model: Stepper[Any, S], state: S, rules: Rules, choose: Choose) -> None:
+        self.model, self.state, self.rules, self.choose = model, state, rules, choose
+        self.sentence = torch.arange(len(rules.most), device=rules.most.device)  # (R,) the rows not done
+        self.ids = rules.beginning()  # (R,) what is read next
+        self.written = 0  # tokens of each row
+
+    def step(self) -> Step:
+        """Read the newest ids, and choose what comes next."""
+        return self.take(*self.model.step(self.ids, self.state))
+
+    def take(self, logits: Tensor, state: S) -> Step:
+        """Choose by logits (R, V), which the model gave for the newest ids together with the state then."""
+        logp = log_probabilities(logits, self.rules, self.written, self.sentence)
+        self.ids, self.state = self.choose(logp, self.written, self.sentence), state
+        self.written += 1
+        return Step(self.sentence, self.ids, logp)
+
+    def leave(self, stopped: Tensor | None = None) -> bool:
+        """Let rows go that are done, and what is `stopped` (R,); whether any goes on."""
+        rules = self.rules
+        going = (self.ids != rules.specials.end) & (rules.most[self.sentence] > self.written)
+        rows = (going if stopped is None else going & ~stopped).nonzero()[:, 0]
+        if 0 < len(rows) < len(self.ids):
+            self.state, self.ids = self.state.select(rows), self.ids[rows]
+            self.sentence = self.sentence[rows]
+        return len(rows) > 0
+
+    def steps(self) -> Generator[Step, Tensor | None, None]:
+        """All of them; what is sent in (R,) is done too."""
+        going = int(self.rules.most.max()) > 0
+        while going:
+            going = self.leave((yield self.step()))
+
+
 def walk(
     model: Stepper[Any, S], state: S, rules: Rules, choose: Choose
 ) -> Generator[Step, Tensor | None, None]:
-    """One token a row a step; a row that is done leaves the batch. What is sent in (R,) is done too."""
-    sentence = torch.arange(len(rules.most), device=rules.most.device)  # (R,) the rows not done
-    ids = rules.beginning()  # (R,)
-    for step in range(int(rules.most.max())):
-        logits, state = model.step(ids, state)
-        logp = log_probabilities(logits, rules, step, sentence)
-        ids = choose(logp, step, sentence)
-        stopped = yield Step(sentence, ids, logp)
-        open_ = (ids != rules.specials.end) & (rules.most[sentence] > step + 1)
-        going = (open_ if stopped is None else open_ & ~stopped).nonzero()[:, 0]
-        if len(going) == 0:
-            return
-        if len(going) < len(ids):
-            state, ids, sentence = state.select(going), ids[going], sentence[going]
+    """The steps of a walk."""
+    return Walk(model, state, rules, choose).steps()
 
 
 def write(model: Stepper[Any, S], state: S, rules: Rules, choose: Choose) -> list[Hypothesis]:

@@ -12,8 +12,9 @@ was read is copied where they part, not before. So searches, draws and what bend
 
 from array import array
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TypeVar
 
 import torch
@@ -78,6 +79,13 @@ class PackedDecoder:
         after = self._read(state.rows, [[number] for number in ids.tolist()], logits)
         return logits[:, : self._packed.vocab_size], PackedState(tuple(after))
 
+    def step_each(self, asked: Sequence[tuple[Tensor, PackedState]]) -> list[tuple[Tensor, PackedState]]:
+        """What `step` gives for each (ids (B,), state), all in one pass."""
+        ids, rows = torch.cat([one for one, _ in asked]), tuple(chain(*(state.rows for _, state in asked)))
+        logits, after = self.step(ids, PackedState(rows))
+        ends = [*accumulate((len(one) for one, _ in asked), initial=0)]
+        return [(logits[a:b], PackedState(after.rows[a:b])) for a, b in pairwise(ends)]
+
     def _read(self, rows: Sequence[Line], ids: Sequence[Sequence[int]], logits: Tensor | None) -> list[Line]:
         """Each row with its new ids."""
         longest = max(row.length + len(new) for row, new in zip(rows, ids, strict=True))
@@ -98,15 +106,23 @@ def undivided(steps: Generator[Given, Taken | None, None]) -> Generator[Given, T
     """
     taken: Taken | None = None
     while True:
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            given = steps.send(taken)
-        except StopIteration:
-            return
-        finally:
-            torch.set_num_threads(before)
+        with one_thread():
+            try:
+                given = steps.send(taken)
+            except StopIteration:
+                return
         taken = yield given
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread of torch inside the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _passes(prompts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, int]]]:
@@ -127,4 +143,4 @@ def _passes(prompts: Sequence[Sequence[int]]) -> Iterator[list[tuple[int, int, i
         yield some
 
 
-__all__ = ["PackedDecoder", "PackedState", "undivided"]
+__all__ = ["PackedDecoder", "PackedState", "one_thread", "undivided"]

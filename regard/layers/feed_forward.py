@@ -14,8 +14,8 @@ from regard.attention.dropout import dropout
 from regard.attention.linear import Linear
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": lambda x: F.relu(x, inplace=True),
-    "swish": lambda x: F.silu(x, inplace=True),
+    "relu": F.relu,
+    "swish": F.silu,
     "gelu": F.gelu,
     "gelu-tanh": partial(F.gelu, approximate="tanh"),
     "relu2": lambda x: F.relu(x).square(),

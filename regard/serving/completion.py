@@ -13,8 +13,8 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from regard.serving import limits as bounds
 from regard.serving import schema
+from regard.serving.draft import Draft, News, Token
 from regard.serving.family import Place
-from regard.serving.writing import Draft, News, Token
 
 if TYPE_CHECKING:
     from regard.tasks.language.writer import Wish, Writer

@@ -20,11 +20,12 @@ from regard.serving import schema
 from regard.serving.answers import in_json, openai_error, ready
 from regard.serving.completion import Asked, Choice, Completion, Glimpse, Inspection, Loaded, wish_of
 from regard.serving.door import event, listening, read, results
+from regard.serving.draft import Draft
 from regard.serving.engine import check_heads
 from regard.serving.family import Family, Place, Route
 from regard.serving.limits import Refusal
 from regard.serving.scratch import SHARED
-from regard.serving.writing import Draft, Scribe
+from regard.serving.writing import Scribe
 from regard.tasks.task import Task, with_article
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from regard.data.inputs import Tokens, pad_prompts
 from regard.decoding.bending import Penalised, Sliding, Tallied
 from regard.decoding.greedy import likeliest
 from regard.decoding.sampling import Sampling, chances, draw
-from regard.decoding.search import Rules, Step, walk
+from regard.decoding.search import Rules, Step, Walk
+from regard.decoding.together import beneath
 from regard.engine.decoder import undivided
 from regard.errors import UsageError
 from regard.text.tokenizer import Tokenizer
@@ -111,9 +112,15 @@ class Writer:
             yield from _pieces(self.walk(starts, wish), texts, self.tokenizer.end_id)
 
     def walk(self, starts: Sequence[Sequence[int]], wish: Wish) -> Generator[Step, Tensor | None, None]:
-        """A token a row a step; row r goes on from ids `starts[r // draws]`. What is sent in (R,) is done.
+        """A token a row a step; what is sent in (R,) is done. Prompts are read in the first step."""
+        under_way = self.begin(starts, wish)
+        steps = under_way.steps()
+        yield from steps if beneath(under_way.model) is self.model else undivided(steps)
 
-        Prompts are read in the first step. For whoever wants every token: called in `torch.inference_mode`.
+    def begin(self, starts: Sequence[Sequence[int]], wish: Wish) -> Walk[Any]:
+        """The prompts are read, and nothing is written; row r goes on from ids `starts[r // draws]`.
+
+        For whoever wants every token: all of it in `torch.inference_mode`.
         """
         rules = Rules(
             torch.zeros(len(starts), dtype=torch.int64),
@@ -132,8 +139,7 @@ class Writer:
         state = model.start(inputs).select(rows) if wish.draws > 1 else model.start(inputs)
         assert rules.first is not None
         each = replace(rules, least=rules.least[rows], most=rules.most[rows], first=rules.first[rows])
-        steps = walk(model, state, each, choose)
-        yield from steps if self._stepper() is self.model else undivided(steps)
+        return Walk(model, state, each, choose)
 
     def _stepper(self) -> Any:
         """The engine, if it can do what is asked here: it shows no attention and switches no heads off."""
