@@ -106,8 +106,8 @@ def main() -> None:
         "Completions of a server, tokens per second",
         ["model", "one client", f"{AT_ONCE} clients", "ratio"],
         rows,
-        f"{options.precision}; {options.rounds} rounds in turn, {options.texts} texts of {options.tokens} tokens "
-        "for each client, one after the other; random weights.",
+        f"{options.precision}, random weights; {options.rounds} rounds in turn; for each client {options.texts} "
+        f"texts of {options.tokens} tokens, one after the other.",
     )
 
 

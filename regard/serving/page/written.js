@@ -6,12 +6,11 @@ const SURE = 0.8; // from here on nothing is tinted
 const BYTES = /^bytes:((?:\\x[0-9a-f]{2})+)$/;
 
 export function writtenSheet({ take, chosen }) {
-  const node = element("div", {
-    class: "answer text",
+  const node = element("span", {
+    class: "answer",
     role: "group",
     tabindex: "0",
     "aria-label": "What was written",
-    dir: "auto",
   });
   const told = element("p", { class: "told", "aria-live": "polite" });
   const others = element("div", { class: "others" });
