@@ -106,8 +106,8 @@ def main() -> None:
         "Completions of a server, tokens per second",
         ["model", "one client", f"{AT_ONCE} clients", "ratio"],
         rows,
-        f"{options.precision}, random weights; {options.rounds} rounds in turn; for each client {options.texts} "
-        f"texts of {options.tokens} tokens, one after the other.",
+        f"{options.precision}, random weights; {options.rounds} rounds in turn; for each client "
+        f"{options.texts} texts of {options.tokens} tokens, one after the other.",
     )
 
 

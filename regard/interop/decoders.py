@@ -11,6 +11,7 @@ goes into the matrix, and out again by the last norm. What fits nowhere is refus
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from torch import Tensor
 from regard.config import Config
 from regard.errors import ModelError
 from regard.interop import byte_level
+from regard.interop.gpt2 import ACTIVATIONS, GPT2, NEOX, NORMS, PRODUCTS, Names
 from regard.models.folder import Loaded
 
 Named = Iterator[tuple[str, Tensor]]
-ACTIVATIONS = {"relu": "relu", "swish": "silu", "gelu": "gelu", "gelu-tanh": "gelu_new", "relu2": "relu2"}
 
 
 class Weights:
@@ -112,7 +113,7 @@ def _write_json(path: Path, tree: Any) -> None:
     path.write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-# GPT-2 -------------------------------------------------------------------------------------------
+# GPT-2 and GPT-NeoX ------------------------------------------------------------------------------
 
 
 def _gpt2(config: Config) -> dict[str, Any]:
@@ -133,37 +134,6 @@ def _gpt2(config: Config) -> dict[str, Any]:
         "attn_pdrop": config.attention.dropout,
         "tie_word_embeddings": shape.tied == "all",
     }
-
-
-def _gpt2_tensors(w: Weights) -> Named:
-    yield "transformer.wte.weight", w.embedding()
-    yield "transformer.wpe.weight", w.state["embedding.positions.table"]
-    yield from _norm("transformer.ln_f", "decoder_norm", w)
-    if w.config.model.tied != "all":
-        yield "lm_head.weight", w.output
-    for i in range(w.layers):
-        here, there = f"decoder.{i}", f"transformer.h.{i}"
-        yield from _norm(f"{there}.ln_1", f"{here}.around_attention.norm", w)
-        yield from _norm(f"{there}.ln_2", f"{here}.around_feed_forward.norm", w)
-        parts = [w.product(f"{here}.attention.{name}") for name in ("query", "key_value")]
-        joined = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
-        products = {
-            "attn.c_attn": joined,
-            "attn.c_proj": w.product(f"{here}.attention.out"),
-            "mlp.c_fc": w.product(f"{here}.feed_forward.inner"),
-            "mlp.c_proj": w.product(f"{here}.feed_forward.outer"),
-        }
-        for name, (matrix, bias) in products.items():
-            yield f"{there}.{name}.weight", matrix.t()  # theirs multiply from the right
-            yield f"{there}.{name}.bias", bias
-
-
-def _norm(there: str, here: str, w: Weights) -> Named:
-    yield f"{there}.weight", w.gain(here)
-    yield f"{there}.bias", w.bias(here)
-
-
-# GPT-NeoX ----------------------------------------------------------------------------------------
 
 
 def _neox(config: Config) -> dict[str, Any]:
@@ -190,30 +160,30 @@ def _neox(config: Config) -> dict[str, Any]:
     }
 
 
-def _neox_tensors(w: Weights) -> Named:
-    heads = w.config.model.decoder_heads or w.config.model.n_heads
-    yield "gpt_neox.embed_in.weight", w.embedding()
-    yield from _norm("gpt_neox.final_layer_norm", "decoder_norm", w)
+def _moved(names: Names, w: Weights) -> Named:
+    """The tensors of a layout whose norms are moved, made of ours."""
+    start, heads = names.prefix, w.config.model.decoder_heads or w.config.model.n_heads
+    yield f"{start}{names.embedding}.weight", w.embedding()
+    if names.places:
+        yield f"{start}{names.places}.weight", w.state["embedding.positions.table"]
+    yield from _norm(f"{start}{names.norm}", "decoder_norm", w)
     if w.config.model.tied != "all":
-        yield "embed_out.weight", w.output
+        yield f"{names.output}.weight", w.output
     for i in range(w.layers):
-        here, there = f"decoder.{i}", f"gpt_neox.layers.{i}"
-        yield from _norm(f"{there}.input_layernorm", f"{here}.around_attention.norm", w)
-        yield from _norm(f"{there}.post_attention_layernorm", f"{here}.around_feed_forward.norm", w)
+        here, there = f"decoder.{i}", f"{start}{names.layers}.{i}"
+        for ours, theirs in zip(NORMS, names.norms, strict=True):
+            yield from _norm(f"{there}.{theirs}", f"{here}.{ours}", w)
         parts = [w.product(f"{here}.attention.{name}") for name in ("query", "key_value")]
-        for kind, joined in (("weight", [p[0] for p in parts]), ("bias", [p[1] for p in parts])):
-            # Theirs has query, key and value of one head, then those of the next.
-            whole = torch.cat(joined)
-            cut = whole.view(3, heads, -1, *whole.shape[1:]).transpose(0, 1).reshape(whole.shape)
-            yield f"{there}.attention.query_key_value.{kind}", cut
-        for name, ours in (
-            ("attention.dense", "attention.out"),
-            ("mlp.dense_h_to_4h", "feed_forward.inner"),
-            ("mlp.dense_4h_to_h", "feed_forward.outer"),
-        ):
-            matrix, bias = w.product(f"{here}.{ours}")
-            yield f"{there}.{name}.weight", matrix
+        joined = [names.mixed(torch.cat(part), heads) for part in zip(*parts, strict=True)]
+        products = [joined, *(w.product(f"{here}.{ours}") for ours in PRODUCTS)]
+        for name, (matrix, bias) in zip((names.joined, *names.products), products, strict=True):
+            yield f"{there}.{name}.weight", matrix.t() if names.turned else matrix
             yield f"{there}.{name}.bias", bias
+
+
+def _norm(there: str, here: str, w: Weights) -> Named:
+    yield f"{there}.weight", w.gain(here)
+    yield f"{there}.bias", w.bias(here)
 
 
 # Llama -------------------------------------------------------------------------------------------
@@ -270,8 +240,8 @@ COMMON: dict[str, tuple[Any, ...]] = {
 }
 MOVED: dict[str, tuple[Any, ...]] = {"model.norm": ("pre",), "model.activation": tuple(ACTIVATIONS)}
 LAYOUTS = (
-    Layout("GPT-2", MOVED | {"positions.kind": ("learned",)}, _gpt2, _gpt2_tensors),
-    Layout("GPT-NeoX", MOVED | {"positions.kind": ("rotary",)}, _neox, _neox_tensors),
+    Layout("GPT-2", MOVED | {"positions.kind": ("learned",)}, _gpt2, partial(_moved, GPT2)),
+    Layout("GPT-NeoX", MOVED | {"positions.kind": ("rotary",)}, _neox, partial(_moved, NEOX)),
     Layout(
         "Llama",
         {

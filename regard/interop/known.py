@@ -1,6 +1,7 @@
 """Which of the formats a folder or file is in, by looking at it, and what is read of it.
 
-    config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, llama, bert, distilbert
+    config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, gpt_neox, llama, bert,
+                                   distilbert
     *.bin                          a model of llama2.c
 
 Before this file: one file a format; after it: `regard import`.
@@ -20,6 +21,7 @@ READERS = {
     "marian": "marian",
     "pegasus": "marian",
     "gpt2": "gpt2",
+    "gpt_neox": "gpt2",
     "llama": "llama",
     "bert": "bert",
     "distilbert": "bert",

@@ -143,3 +143,17 @@ def _quiet_transformers() -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*sacremoses")
         yield
+
+
+@pytest.fixture
+def with_settings(tmp_path: Path) -> Callable[..., Path]:
+    """`with_settings(folder, n_layer=4)`: a copy of a folder whose config.json says something else."""
+
+    def changed(folder: Path, **change: Any) -> Path:
+        for file in folder.iterdir():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+        tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (tmp_path / "config.json").write_text(json.dumps(tree | change), encoding="utf-8")
+        return tmp_path
+
+    return changed

@@ -1,6 +1,7 @@
 """GPT-2 folders: transformers' own logits, its generation token for token, and folders that are refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,14 +126,10 @@ def test_saved_and_loaded_it_is_the_same(folder: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_that_does_not_fit_is_refused(
-    folder: Path, tmp_path: Path, change: dict[str, Any], words: str
+    folder: Path, with_settings: Callable[..., Path], change: dict[str, Any], words: str
 ) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (tmp_path / "config.json").write_text(json.dumps(tree | change), encoding="utf-8")
     with pytest.raises(ModelError, match=words):
-        known.read(tmp_path)
+        known.read(with_settings(folder, **change))
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, tokenizer: RunningText) -> None:
@@ -149,3 +146,58 @@ def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, tokenizer: Ru
         *parts, end = given
         with pytest.raises(ModelError, match=words):
             byte_level.build(*parts, [], {"eos_token_id": end}, tmp_path / "tokenizer.json")
+
+
+# GPT-NeoX ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["tied", "untied"])
+def neox(request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-NeoX as transformers saves it: all of a head is turned, and its layers have two residuals."""
+    torch.manual_seed(7)
+    size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
+    config = transformers.GPTNeoXConfig(
+        vocab_size=size,
+        hidden_size=24,
+        num_attention_heads=3,
+        num_hidden_layers=2,
+        intermediate_size=34,
+        max_position_embeddings=31,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+        use_parallel_residual=False,
+        tie_word_embeddings=request.param,
+        initializer_range=0.3,
+        eos_token_id=size - 1,
+        bos_token_id=size - 1,
+    )
+    place = tmp_path_factory.mktemp("neox")
+    transformers.GPTNeoXForCausalLM(config).save_pretrained(place)
+    (place / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    return place
+
+
+def test_the_logits_of_gpt_neox_are_those_of_transformers(neox: Path) -> None:
+    ours, theirs = known.read(neox), transformers.GPTNeoXForCausalLM.from_pretrained(neox).eval()
+    ids = torch.randint(0, ours.config.model.vocab_size, (5, 29), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        found, wanted = ours.model.project(ours.model(Tokens(ids))), theirs(ids).logits
+    assert (found - wanted).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"use_parallel_residual": True}, "use_parallel_residual True is not supported; ours has False"),
+        ({"rope_parameters": {"partial_rotary_factor": 0.25}}, "rotary_pct 0.25 is not supported"),
+        ({"rope_parameters": {"partial_rotary_factor": 1.0, "rope_theta": 5e5}}, "rope_theta 500000"),
+        ({"attention_bias": False}, "attention_bias False"),
+        ({"hidden_size": 30}, "has 72 rows, not 3 x 30"),
+        ({"hidden_size": None}, "does not say d_model"),
+        ({"hidden_act": ["gelu"]}, "hidden_act a list is not supported"),
+    ],
+)
+def test_a_gpt_neox_that_does_not_fit_is_refused(
+    neox: Path, with_settings: Callable[..., Path], change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ModelError, match=words):
+        known.read(with_settings(neox, **change))

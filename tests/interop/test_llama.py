@@ -2,6 +2,7 @@
 
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,14 +158,10 @@ def test_files_that_are_cut_or_lie_are_refused(folder: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_folder_that_does_not_fit_is_refused(
-    folder: Path, tmp_path: Path, change: dict[str, Any], words: str
+    folder: Path, with_settings: Callable[..., Path], change: dict[str, Any], words: str
 ) -> None:
-    for file in folder.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    tree = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (tmp_path / "config.json").write_text(json.dumps(tree | change), encoding="utf-8")
     with pytest.raises(ModelError, match=words):
-        known.read(tmp_path)
+        known.read(with_settings(folder, **change))
 
 
 # Real weights ------------------------------------------------------------------------------------
