@@ -18,8 +18,8 @@ class Options:
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, with what "
-            "sentence-transformers adds), or a .bin file of llama2.c.",
+            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, with "
+            "what sentence-transformers adds), or a .bin file of llama2.c.",
             show_default=False,
         ),
     ]
