@@ -142,6 +142,7 @@ TASKS = Kinds(
         "image": "regard.tasks.image:TASK",
         "detection": "regard.tasks.detection:TASK",
         "speech": "regard.tasks.speech:TASK",
+        "both": "regard.tasks.both:TASK",
     },
 )
 TABLES = (SCORES, KERNELS, POSITIONS, MODELS, TASKS)

@@ -18,7 +18,10 @@ class Options:
     """What `regard demo` takes."""
 
     task: Annotated[
-        str, typer.Option(help="What is shown: translation, language, image, detection, speech.")
+        str,
+        typer.Option(
+            help="What is shown: translation, language, masked, classify, tag, image, detection, speech."
+        ),
     ] = "translation"
     to: Annotated[
         str | None,

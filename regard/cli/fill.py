@@ -15,7 +15,7 @@ from regard.cli.console import note
 from regard.cli.options import takes
 
 if TYPE_CHECKING:
-    from regard.tasks.masked.filler import Filled, Filler
+    from regard.tasks.masked.filler import Filled
 
 TOGETHER = 256  # lines that are filled side by side
 
@@ -50,10 +50,11 @@ def fill(options: Options) -> None:
     from itertools import islice
 
     from regard.cli.streams import reading, writing
-    from regard.tasks.task import expect, load
+    from regard.tasks.masked import TASK
+    from regard.tasks.task import expect
 
     expect(options.model, "masked")
-    filler: Filler = load(options.model, precision=options.precision, engine=options.engine)
+    filler = TASK.load(options.model, precision=options.precision, engine=options.engine)
     if filler.reader.note:
         note(filler.reader.note)
     if options.text is not None:

@@ -64,7 +64,7 @@ class Options:
     ablate: Annotated[
         bool, typer.Option("--ablate", help="Rank heads by what the score of test files loses without them.")
     ] = False
-    limit: Annotated[int, typer.Option(help="Sentences or rows of text that --ablate takes.")] = 200
+    limit: Annotated[int, typer.Option(help="Sentences, examples or rows of text that --ablate takes.")] = 200
     batch_size: Annotated[int, typer.Option(help="Lines that --ablate translates together.")] = 32
 
 

@@ -7,9 +7,8 @@ second, partial one fetches the text of repeated pairs. Memory: 16 bytes a pair 
 
 from array import array
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -18,61 +17,15 @@ from regard.data.alignment import SlipDetector
 from regard.data.characters import describe, odd_characters
 from regard.data.corpus import Corpus, Pair
 from regard.data.filter import EMPTY, OVER_LONG, RATIO, Encoder, Judged, judge
+from regard.data.findings import KEPT, LEFT_OUT, STOPS, Example, Finding, Report
 from regard.data.lines import Fault
-from regard.errors import printable
 from regard.foreign import LONGEST_WORD
 
-STOPS, LEFT_OUT, KEPT = "training stops", "left out", "kept"
 SLIPPED, DUPLICATE, IDENTICAL, ODD = "slipped", "duplicate", "identical", "odd characters"
 LONG_WORD = "long words"
 
 _LONGEST_EXAMPLE = 80  # characters of a side
 _MOST_CHARACTERS = 8  # odd ones named
-
-
-@dataclass(frozen=True)
-class Example:
-    """One place where a finding holds; texts are cut to a readable length."""
-
-    file: str
-    line: int
-    src: str = ""
-    tgt: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One kind of trouble: how often, what training does about it, and where."""
-
-    kind: str
-    count: int
-    effect: str
-    what: str
-    examples: tuple[Example, ...]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The whole answer. `kept` is how many pairs training would use."""
-
-    files: tuple[str, ...]
-    pairs: int
-    kept: int
-    findings: tuple[Finding, ...]
-
-    @property
-    def trains(self) -> bool:
-        """Whether training would accept these files at all."""
-        return self.kept > 0 and all(finding.effect != STOPS for finding in self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "trains": self.trains}
-
-    def text(self) -> str:
-        """Plain lines for a person."""
-        return render(self)
 
 
 @dataclass
@@ -139,31 +92,7 @@ def check(
         _look_through(part, tokenizer, rules, tally)
     _find_duplicates(corpus, tally)
     files = tuple(str(path) for path in corpus.paths)
-    return Report(files, tally.pairs, tally.kept, tally.findings(rules))
-
-
-def render(report: Report) -> str:
-    """The report as plain lines for a person."""
-    left_out = sum(finding.count for finding in report.findings if finding.effect == LEFT_OUT)
-    fate = f"training keeps {report.kept:,} and leaves out {left_out:,}"
-    if not report.trains:
-        fate = "training would stop with an error" if report.kept else "training would stop: no pair is left"
-    lines = [printable(f"{', '.join(report.files)}: {report.pairs:,} pairs; {fate}")]
-    for finding in report.findings:
-        lines.append(f"{finding.kind}: {finding.count:,} ({finding.effect}) - {finding.what}")
-        lines += [f"    {_shown(example, len(report.files) > 2)}" for example in finding.examples]
-    if not report.findings:
-        lines.append("nothing suspicious found")
-    return "\n".join(lines) + "\n"
-
-
-def _shown(example: Example, several: bool) -> str:
-    """An example on one line, with nothing in it that a terminal would act on."""
-    if example.note and not (example.src or example.tgt):
-        return printable(example.note)
-    where = f"{example.file} line {example.line}" if several else f"line {example.line}"
-    note = f" ({example.note})" if example.note else ""
-    return printable(f"{where}: {example.src} | {example.tgt}{note}")
+    return Report(files, {"pairs": tally.pairs}, tally.findings(rules), tally.kept)
 
 
 def _learned(corpus: Corpus) -> Encoder:

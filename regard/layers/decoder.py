@@ -45,11 +45,13 @@ class DecoderLayer(nn.Module):
         past: KeyValue | None = None,
         mask: Tensor | None = None,
         places: Any = None,
+        causal: bool = True,
     ) -> tuple[Tensor, KeyValue]:
         """x (B, T, D) after `past` -> ((B, T, D), past with x's own keys and values).
 
         `mask` (B, 1, 1, S) hides places of x and of what is past, beside the future; `memory_mask` those of
-        the memory. `places` is what the positions of the cross-attention know of x.
+        the memory. `places` is what the positions of the cross-attention know of x. Without `causal`, what is
+        later is seen as well.
         """
         seen: list[KeyValue] = []
 
@@ -57,7 +59,7 @@ class DecoderLayer(nn.Module):
             own = self.attention.keys_values(y, 0 if past is None else past.end)
             seen.append(own if past is None else past.append(own, self.attention.kernel.keep))
             held = None if mask is None else mask[..., -seen[0].length :]
-            out: Tensor = self.attention(y, seen[0], mask=held, causal=self.attention.site.causal)
+            out: Tensor = self.attention(y, seen[0], mask=held, causal=causal and self.attention.site.causal)
             return out
 
         x = self.around_attention(x, look_back)

@@ -1,7 +1,8 @@
 """Which heads matter: what a score loses when one head alone is switched off (Michel et al. 2019).
 
 Each head costs one pass over the examples, so few are taken. The task says what is measured: BLEU of a
-translator, bits per byte of a language model (`Task.judge`). Before this file: `regard.attention.switch`.
+translator, bits per byte of a language model, perplexity of gaps, accuracy of labels (`Task.judge`). Before
+this file: `regard.attention.switch`.
 """
 
 from collections.abc import Callable, Mapping

@@ -8,6 +8,8 @@ The Transformer's layers that read, without what writes. BERT puts a norm behind
 sentences or labels takes the hidden states: `regard.layers.pooling`, `labeller.py`.
 """
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,6 +42,7 @@ class Encoder(Tied):
     """Ids in, hidden states out; `project` gives logits."""
 
     native = "encoder"
+    ahead: ClassVar[int] = 0  # a gap is foretold where it stands
 
     def __init__(self, config: Config) -> None:
         shape = config.model

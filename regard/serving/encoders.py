@@ -20,8 +20,9 @@ from regard.serving import limits as bounds
 from regard.serving import schema
 from regard.serving.answers import in_json, ready
 from regard.serving.door import read, results
-from regard.serving.family import Family, Place, Route
+from regard.serving.family import Place, Route
 from regard.serving.limits import Refusal
+from regard.serving.looking import HeadsOff, Looking, Off, checked, off_of, wrong
 from regard.tasks.encoder import EmbedConfig
 from regard.tasks.task import Task, with_article
 
@@ -47,6 +48,7 @@ class Embedding(schema.Given):
     ]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Field(ge=1, description="The model's own width, or left out.")] | None = None
+    heads_off: HeadsOff = Field(default_factory=dict)
 
     @property
     def texts(self) -> list[Any]:
@@ -62,6 +64,7 @@ class Reading(schema.Given):
     text: Annotated[
         schema.Texts, Field(validation_alias=AliasChoices("text", "q"), description="One or a list; or q.")
     ]
+    heads_off: HeadsOff = Field(default_factory=dict)
 
     @property
     def texts(self) -> list[Any]:
@@ -91,6 +94,7 @@ class Errand:
     model: str
     top: int = 0  # guesses of a gap
     packed: bool = False  # numbers in base64
+    off: Off = ()  # heads that are off meanwhile
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ class Loaded:
         return self.embedder.reader.longest or bounds.CONTEXT
 
 
-class Encoders(Family):
+class Encoders(Looking):
     """Base: the models of one of these tasks."""
 
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
@@ -172,6 +176,7 @@ class Encoders(Family):
         if characters > service.limits.characters:
             most = service.limits.characters
             raise Refusal(400, f"Invalid request: {characters} characters or tokens, the limit is {most}")
+        checked(loaded.own.reader.body, ask.heads_off)
         long = len(ask.texts) > FEW or characters > bounds.QUICK
         seat = service.room.enter(long=long)
         request.scope["places"].append(seat)
@@ -223,8 +228,8 @@ class Vectors(Encoders):
         loaded = self.named(ask.model)
         if ask.dimensions not in (None, loaded.embedder.width):
             said = f"the model gives {loaded.embedder.width} numbers and cannot give {ask.dimensions}"
-            raise _wrong("dimensions", said)
-        wish = Errand(loaded.place.name, packed=ask.encoding_format == "base64")
+            raise wrong("dimensions", said)
+        wish = Errand(loaded.place.name, packed=ask.encoding_format == "base64", off=off_of(ask.heads_off))
         parts, found = await self.answers(request, ask, wish)
         tokens, cut = sum(part.tokens for part in parts), sum(part.cut for part in parts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
@@ -246,14 +251,14 @@ class Vectors(Encoders):
             (ids,) = reader.tokenizer.encode_batch(schema.sound([text]))
         else:
             ids, most = text, reader.tokenizer.vocab_size
-            if wrong := [number for number in ids if not 0 <= number < most]:
-                raise _wrong("input", f"there is no token {str(wrong[0])[:40]}; there are {most}")
+            if strange := [number for number in ids if not 0 <= number < most]:
+                raise wrong("input", f"there is no token {str(strange[0])[:40]}; there are {most}")
         row = reader.framed(ids)
         each = bounds.PACKED if ask.encoding_format == "base64" else bounds.NUMBER
         size = bounds.SENTENCE + each * loaded.embedder.width
         return Part(row, len(row), size, cut=len(ids) + FRAME > len(row))
 
-    def run(self, wish: Errand, texts: Sequence[list[int]], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, texts: Sequence[list[int]], threads: int) -> list[bytes]:
         """The vectors as JSON."""
         vectors = self.known()[wish.model].embedder.of_rows(texts, threads=threads)
         if wish.packed:
@@ -275,7 +280,7 @@ class Readers(Encoders):
     async def answer(self, request: Request) -> Response:
         """What is said of the texts."""
         ask = await read(self.service, request, self.takes)
-        wish = Errand(self.named(ask.model).place.name, getattr(ask, "top", 0))
+        wish = Errand(self.named(ask.model).place.name, getattr(ask, "top", 0), off=off_of(ask.heads_off))
         _, found = await self.answers(request, ask, wish)
         if isinstance(ask.text, str):
             return ready(found[0])
@@ -294,15 +299,15 @@ class Fill(Readers):
 
         (text,), gaps = schema.sound([text]), text.count(MASK)
         if not 1 <= gaps <= bounds.GAPS:
-            raise _wrong("text", f"it has {gaps} {MASK}; 1 to {bounds.GAPS} can be filled")
+            raise wrong("text", f"it has {gaps} {MASK}; 1 to {bounds.GAPS} can be filled")
         if ask.top > loaded.own.choices:
-            raise _wrong("top", f"there are {loaded.own.choices} tokens that stand for text")
+            raise wrong("top", f"there are {loaded.own.choices} tokens that stand for text")
         tokens = len(loaded.own.ids(text)) + FRAME
         if tokens > loaded.longest:
-            raise _wrong("text", f"it has {tokens} tokens and the model reads {loaded.longest}; shorten it")
+            raise wrong("text", f"it has {tokens} tokens and the model reads {loaded.longest}; shorten it")
         return Part(text, tokens, bounds.SENTENCE + 8 * len(text) + gaps * ask.top * bounds.GUESS)
 
-    def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard fill --json` has them."""
         found = self.models[wish.model].own.fill(texts, top=wish.top, threads=threads)
         return [in_json(each.to_dict()) for each in found]
@@ -318,7 +323,7 @@ class Classify(Readers):
         (text,) = schema.sound([text])
         return Part(text, len(loaded.own.row(text)), bounds.SENTENCE + 8 * len(text) + loaded.labels)
 
-    def run(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, texts: Sequence[str], threads: int) -> list[bytes]:
         """As `regard classify --json` has them."""
         labels = self.models[wish.model].own
         return [in_json(labels.said(each)) for each in labels.classify(texts, threads=threads)]
@@ -337,18 +342,14 @@ class Tag(Readers):
         (text,) = schema.sound([text])
         words = text.split() if ask.words else words_of(text)
         if len(words) > bounds.WORDS:
-            raise _wrong("text", f"it has {len(words)} words; at most {bounds.WORDS} in one text")
+            raise wrong("text", f"it has {len(words)} words; at most {bounds.WORDS} in one text")
         tokens = sum(map(len, loaded.own.reader.tokenizer.encode_batch(words)))
         size = bounds.SENTENCE + 8 * len(text) + len(words) * (bounds.GUESS + loaded.labels)
         return Part(words, tokens + FRAME, size)
 
-    def run(self, wish: Errand, texts: Sequence[list[str]], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, texts: Sequence[list[str]], threads: int) -> list[bytes]:
         """As `regard tag --json` has them."""
         from regard.tasks.labels.labeller import tags_of
 
         found = self.models[wish.model].own.tag(texts, threads=threads)
         return [in_json(tags_of(words, each)) for words, each in zip(texts, found, strict=True)]
-
-
-def _wrong(name: str, message: str) -> Refusal:
-    return Refusal(400, f"Invalid request: {name}: {message}", param=name)

@@ -165,12 +165,18 @@ def _distinct(places: Sequence[Place]) -> list[Place]:
     ]
 
 
+def _host(task: Task) -> str:
+    """The task whose family serves this one: its own, or the first of ours that is served the same way."""
+    alike = (name for name in TASKS.own if task.serves and task_named(name).serves == task.serves)
+    return next(alike, task.name)
+
+
 def families(service: "Service", places: Sequence[Place]) -> dict[str, Family]:
     """A family for each of our tasks that can be served, and for every other that a folder holds."""
     held: dict[str, list[Place]] = {}
     for place in _distinct(places):
-        held.setdefault(task_of(place.folder).name, []).append(place)
-    ours = [name for name in TASKS.own if task_named(name).serves]
+        held.setdefault(_host(task_of(place.folder)), []).append(place)
+    ours = [name for name in TASKS.own if task_named(name).serves and _host(task_named(name)) == name]
     found = {}
     for name in dict.fromkeys([*ours, *held]):
         task, own = task_named(name), held.get(name, [])

@@ -78,6 +78,7 @@ class Task:
         Sequence[str]
     ] = ()  # kinds of model of ours that it takes; those added from outside always
 
+    also: ClassVar[Sequence[str]] = ()  # other tasks whose verbs take its folders
     bases: ClassVar[Sequence[str]] = ()  # other tasks whose models it can begin with (`adopt`)
 
     build: ClassVar[Any] = None  # (Config) -> its own model, where that is none of `MODELS`
@@ -155,7 +156,7 @@ class Task:
         raise self._cannot("look --ablate", folder)
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
-        """What is wrong with files to learn from: see `regard.data.check`."""
+        """What is wrong with files to learn from: see `regard.data.findings`."""
         raise UsageError(f"task={self.name} has no regard check for its files")
 
     def demo(self, **options: Any) -> None:
@@ -215,7 +216,7 @@ def task_of(folder: Path) -> Task:
 def expect(folder: Path, name: str) -> None:
     """Refuse a folder of another task, and say what it is good for."""
     found = task_of(folder)
-    if found.name != name:
+    if name not in (found.name, *found.also):
         raise UsageError(f"{folder} holds {with_article(found.noun)}; use regard {found.verb}")
 
 

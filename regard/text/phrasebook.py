@@ -12,6 +12,8 @@ import difflib
 from collections.abc import Iterator
 from hashlib import blake2b
 from random import Random
+from string import Formatter
+from typing import Any
 
 from babel import Locale, UnknownLocaleError
 from babel.localedata import locale_identifiers
@@ -24,6 +26,7 @@ _FORMS = {1: ("{}",), 2: ("{}: {}", "{}, {}", "{} ({})"), 3: ("{}: {}, {}", "{},
 _LENGTHS = (1, 1, 2, 2, 2, 3)
 # How often a group comes, in the order of a phrase; some phrases go the other way round.
 _SHARES = {"when": 6, "span": 2, "quantity": 4, "money": 3, "number": 2, "name": 4}
+GROUPS = tuple(_SHARES)
 
 
 def phrases(
@@ -40,10 +43,18 @@ def phrases(
     if split not in SPLITS:
         raise UsageError(f"split ({split}) must be one of {', '.join(SPLITS)}")
     locales = _locale(source), _locale(to)
-    groups: dict[str, list[Kind]] = {}
-    for kind in shared_kinds(*locales):
-        groups.setdefault(kind.group, []).append(kind)
-    return _stream(groups, *locales, split, Random(seed))
+    return _stream(_groups(*locales), *locales, split, Random(seed))
+
+
+def parts(locale: str = "en", *, split: str = "train", seed: int = 1) -> Iterator[list[tuple[str, str]]]:
+    """Endless phrases in one locale, each as its parts: a text, and the group of its value or "" for signs.
+
+    >>> found = next(parts("en", split="test"))
+    >>> split_of("".join(text for text, _ in found)), {group for _, group in found} <= {*GROUPS, ""}
+    ('test', True)
+    """
+    held = _locale(locale)
+    return _parts(_groups(held, held), held, split, Random(seed))
 
 
 def split_of(phrase: str) -> str:
@@ -52,18 +63,44 @@ def split_of(phrase: str) -> str:
     return {0: "test", 1: "valid"}.get(place, "train")
 
 
-def _stream(
-    groups: dict[str, list[Kind]], source: Locale, target: Locale, split: str, random: Random
-) -> Iterator[tuple[str, str]]:
+def _groups(source: Locale, target: Locale) -> dict[str, list[Kind]]:
+    """What two locales can both say, by group."""
+    groups: dict[str, list[Kind]] = {}
+    for kind in shared_kinds(source, target):
+        groups.setdefault(kind.group, []).append(kind)
+    return groups
+
+
+def _draws(groups: dict[str, list[Kind]], random: Random) -> Iterator[tuple[str, list[tuple[Kind, Any]]]]:
+    """Endless phrases that nobody has said yet: a form, and the values that stand in it."""
     places = [group for group in _SHARES if group in groups for _ in range(_SHARES[group])]
     while True:
         outline = _outline(places, random)
         form = random.choice(_FORMS[len(outline)])
         kinds = [random.choice(groups[group]) for group in outline]
-        pieces = [(kind, kind.value(random)) for kind in kinds]
+        yield form, [(kind, kind.value(random)) for kind in kinds]
+
+
+def _stream(
+    groups: dict[str, list[Kind]], source: Locale, target: Locale, split: str, random: Random
+) -> Iterator[tuple[str, str]]:
+    for form, pieces in _draws(groups, random):
         phrase = form.format(*(kind.source(value, source) for kind, value in pieces))
         if split_of(phrase) == split:
             yield phrase, form.format(*(kind.target(value, target) for kind, value in pieces))
+
+
+def _parts(
+    groups: dict[str, list[Kind]], locale: Locale, split: str, random: Random
+) -> Iterator[list[tuple[str, str]]]:
+    for form, pieces in _draws(groups, random):
+        said = iter([(kind.source(value, locale), kind.group) for kind, value in pieces])
+        found: list[tuple[str, str]] = []
+        for literal, field, *_ in Formatter().parse(form):
+            found += [(literal, "")] if literal else []
+            found += [next(said)] if field is not None else []
+        if split_of("".join(text for text, _ in found)) == split:
+            yield found
 
 
 def _outline(places: list[str], random: Random) -> list[str]:

@@ -25,7 +25,7 @@ from regard.training.checkpoint import saved_steps
 CHECKPOINTS = "checkpoints"
 DATA = "data"  # the phrases or recordings of the demo lie here; never removed
 DISTILLED = "distilled"  # what a teacher wrote for the student in this folder; days of work, never removed
-_PHRASES = re.compile(r"(train|valid|test)(\..+\.(tsv|npz))?")
+_PHRASES = re.compile(r"(train|valid|test)(\..+\.(tsv|txt|npz))?")
 OURS = (
     "config.json",
     "model.safetensors",

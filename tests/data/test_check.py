@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from regard.config import DataConfig
-from regard.data.check import Finding, Report, check, render
+from regard.data.check import check
 from regard.data.corpus import Corpus
+from regard.data.findings import Finding, Report
 from regard.data.store import open_store
 from regard.errors import DataError
 
@@ -51,14 +52,14 @@ def test_every_kind_is_found(write_pairs: Write, encoder: Any) -> None:
     }
     assert [example.note for example in found["duplicate"].examples] == ["first in line 1"] * 2
     assert "U+200B zero width space (1)" in found["odd characters"].what
-    assert (report.pairs, report.kept, report.trains) == (10, 5, True)
+    assert (report.sizes["pairs"], report.kept, report.trains) == (10, 5, True)
 
 
 def test_counts_are_those_of_the_store(write_pairs: Write, encoder: Any, tmp_path: Path) -> None:
     corpus = write_pairs(TROUBLE * 7)
     report = check(corpus, RULES, tokenizer=encoder)
     stored = open_store(corpus, encoder, RULES, tmp_path / "store").report
-    assert (report.pairs, report.kept) == (stored.pairs, stored.kept)
+    assert (report.sizes["pairs"], report.kept) == (stored.pairs, stored.kept)
     found = by_kind(report)
     assert {reason: found[reason].count for reason in stored.left_out} == stored.left_out
 
@@ -66,8 +67,8 @@ def test_counts_are_those_of_the_store(write_pairs: Write, encoder: Any, tmp_pat
 def test_nothing_wrong(write_pairs: Write, encoder: Any) -> None:
     report = check(write_pairs([("one", "eins"), ("two", "zwei")]), RULES, tokenizer=encoder)
     assert report.findings == ()
-    assert "training keeps 2 and leaves out 0" in render(report)
-    assert "nothing suspicious" in render(report)
+    assert "training keeps 2 and leaves out 0" in report.text()
+    assert "nothing suspicious" in report.text()
 
 
 @pytest.mark.parametrize("examples", [0, 1, 2])
@@ -82,7 +83,7 @@ def test_long_lines_are_cut_in_examples(write_pairs: Write, encoder: Any) -> Non
     [example] = by_kind(report)["over-long"].examples
     assert len(example.src) == 80
     assert example.src.endswith("...")
-    assert len(render(report)) < 1000
+    assert len(report.text()) < 1000
 
 
 def test_bad_bytes_are_all_reported(tmp_path: Path, encoder: Any) -> None:
@@ -97,8 +98,8 @@ def test_bad_bytes_are_all_reported(tmp_path: Path, encoder: Any) -> None:
         (str(src), 3),
         (str(tgt), 4),
     ]
-    assert (report.pairs, report.kept, report.trains) == (4, 1, False)
-    assert "training would stop with an error" in render(report)
+    assert (report.sizes["pairs"], report.kept, report.trains) == (4, 1, False)
+    assert "training would stop with an error" in report.text()
 
 
 def test_bad_columns(tmp_path: Path, encoder: Any) -> None:
@@ -121,7 +122,7 @@ def test_unequal_counts(tmp_path: Path, encoder: Any) -> None:
 def test_no_pair_left(write_pairs: Write, encoder: Any) -> None:
     report = check(write_pairs([("", "a")]), RULES, tokenizer=encoder)
     assert not report.trains
-    assert "no pair is left" in render(report)
+    assert "nothing is left" in report.text()
 
 
 def test_duplicates_across_files(tmp_path: Path, encoder: Any) -> None:
@@ -131,13 +132,12 @@ def test_duplicates_across_files(tmp_path: Path, encoder: Any) -> None:
     report = check(Corpus.of(paths), RULES, tokenizer=encoder)
     [example] = by_kind(report)["duplicate"].examples
     assert (example.file, example.line, example.note) == (str(paths[1]), 3, f"first in {paths[0]} line 2")
-    assert f"{paths[1]} line 3: one | eins" in render(
-        check(Corpus.of([*paths, paths[1]]), RULES, tokenizer=encoder)
-    )
+    three = check(Corpus.of([*paths, paths[1]]), RULES, tokenizer=encoder)
+    assert f"{paths[1]} line 3: one | eins" in three.text()
 
 
 def test_nothing_reaches_the_terminal_raw(write_pairs: Write, encoder: Any) -> None:
-    shown = render(check(write_pairs(TROUBLE), RULES, tokenizer=encoder))
+    shown = check(write_pairs(TROUBLE), RULES, tokenizer=encoder).text()
     assert all(line.isprintable() for line in shown.splitlines())
     assert "odd<U+200B><U+001B>[2J" in shown
 

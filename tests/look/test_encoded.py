@@ -1,5 +1,6 @@
 """What encoders look at: the weights are those of the model's own reading, and the page needs no target."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,13 @@ import torch
 
 import regard
 from regard.attention.record import record
+from regard.attention.switch import heads_off
+from regard.cli.main import run as command
 from regard.config import Config, merge
 from regard.data.inputs import Tokens
 from regard.errors import RegardError
+from regard.kinds import TASKS
+from regard.look.context import compare_word
 from regard.models import build
 from regard.models.folder import save
 from regard.text.wordpiece import Marks, WordPieces
@@ -88,3 +93,50 @@ def test_the_page_opens_without_a_fault(encoder: Any, tmp_path: Path, opened: An
     assert page.page.locator("section.foreseen").count() == 0
     assert page.page.locator("section.all").count() == 1
     page.quiet(tmp_path / "look.html")
+
+
+@pytest.mark.parametrize("task", ["embed", "masked", "classify", "tag"])
+def test_a_word_has_the_vectors_of_its_sentences(encoder: Any, task: str) -> None:
+    folder = encoder(task)
+    found = compare_word(folder, "cats", ["the cats sat", "cats sat sat"])
+    model = regard.load(folder)
+    with torch.no_grad():
+        hidden = model.reader.body.encode(Tokens(torch.tensor([[2, 5, 6, 7, 8, 3]])))[0]
+    torch.testing.assert_close(found.vectors[0], hidden[2:4].mean(0))
+    assert float(found.cosine[0, 1]) < 0.9999
+
+
+FILES = {
+    "embed": ("the cats sat\nthe cat\n", "cosine"),
+    "masked": ("the cats sat " * 40, "perplexity"),
+    "classify": ("the cat\tA\nthe cats sat\tB\ncats\tA\nsat\tB\n", "accuracy"),
+    "tag": ("the\tA\ncats\tB\n\nsat\tA\n", "accuracy"),
+}
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_heads_are_ranked_by_what_the_tasks_score_loses(
+    encoder: Any, task: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder, (content, score) = encoder(task), FILES[task]
+    (tmp_path / "file").write_text(content, encoding="utf-8")
+    out = tmp_path / "heads.json"
+    assert command(["look", "-m", str(folder), "--ablate", str(tmp_path / "file"), "-o", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert (found["score"], len(found["heads"])) == (score, 6)
+    first = found["heads"][0]
+    judge = TASKS[task].judge(folder, [tmp_path / "file"])
+    assert judge.measure()[score].value == pytest.approx(found["value"], rel=1e-5)
+    with heads_off({first["name"]: [first["head"]]}):
+        assert judge.measure()[score].value == pytest.approx(first["value"], rel=1e-5)
+    if task in ("embed", "masked"):
+        assert first["value"] != pytest.approx(found["value"], rel=1e-4), "a head does something"
+
+
+def test_nothing_to_measure_on_is_one_line(
+    encoder: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").write_text("", encoding="utf-8")
+    for task in FILES:
+        assert command(["look", "-m", str(encoder(task)), "--ablate", str(tmp_path / "empty")]) == 2
+        assert "Traceback" not in capfd.readouterr().err

@@ -8,9 +8,11 @@ import openai
 import pytest
 from encoders import write_encoder, write_labeller
 
+import regard
 from regard import load
+from regard.attention.switch import heads_off
 from regard.cli.main import run as command
-from regard.serving.encoders import Wish
+from regard.serving.encoders import Errand
 from regard.serving.family import Loading, Place
 from regard.serving.service import Service
 from regard.tasks.encoder import open_embedder
@@ -150,9 +152,35 @@ def test_models_are_told_with_their_width(reading):
     assert reading.get("/").status == 200
 
 
-def test_looks_are_refused_whatever_the_model(reading, server):
-    assert server.post("/attention", {"model": ["x"], "q": "a", "target": "de"}).status in (200, 400)
-    for model in ("embed", ["embed"], {"a": 1}, 5):
+@pytest.mark.parametrize("task", ["embed", "masked", "classify", "tag"])
+def test_looks_are_those_of_the_verb(reading, folders, task):
+    text, off = "the cats [MASK] on a mat.", {"encoder.1.self": [0]}
+    found = reading.post("/attention", {"model": task, "text": text, "heads_off": off}).tree
+    wanted = regard.look(folders[task], text, off=off).to_dict()
+    assert (found["task"], found["off"], found["answer"]) == (task, off, wanted["answer"])
+    for one, other in zip(found["maps"], wanted["maps"], strict=True):
+        assert one["name"] == other["name"]
+        for head, same in zip(one["heads"], other["heads"], strict=True):
+            assert np.allclose(head["weights"], same["weights"], atol=2e-4)
+    assert "q" in found["maps"][0]["heads"][0], "the walk is told too"
+
+
+NO_LOOKS = {
+    "no text": ({}, "text"),
+    "texts": ({"text": ["a"]}, "text"),
+    "too many tokens": ({"text": "a", "heads_off": {"encoder.9.self": [0]}}, "encoder.9.self"),
+    "no such head": ({"text": "a", "heads_off": {"encoder.0.self": [2]}}, "has 2 heads"),
+    "heads as text": ({"text": "a", "heads_off": "all"}, "heads_off"),
+}
+
+
+@pytest.mark.parametrize("name", NO_LOOKS)
+def test_what_cannot_be_looked_into_is_one_line(reading, name):
+    fields, said = NO_LOOKS[name]
+    found = reading.post("/attention", {"model": "tag"} | fields)
+    assert found.status == 400
+    assert said in found.tree["error"]
+    for model in (["embed"], {"a": 1}, 5):
         assert reading.post("/attention", {"model": model, "q": "a"}).status in (400, 404)
 
 
@@ -163,10 +191,27 @@ def test_with_the_engine_there_are_several_batches_at_a_time(folders):
         for place in places:
             service.families[place.name].load(place)
         assert min(service._workers(), 2) == batches
-        found = service._work((service.families["embed"], Wish("embed")), [[2, 5, 3], [2, 3]], True)
+        found = service._work((service.families["embed"], Errand("embed")), [[2, 5, 3], [2, 3]], True)
         assert np.allclose(
             json.loads(found[1]), load(folders["embed"], engine=engine).embed([""])[0], atol=1e-6
         )
+
+
+def test_heads_are_off_while_it_answers(reading, folders):
+    off = {"encoder.0.self": [0], "encoder.1.self": [1]}
+    text = "the cats sat on a mat."
+    plain, without = (
+        reading.post("/v1/embeddings", {"model": "embed", "input": text, "heads_off": each}).tree["data"][0]
+        for each in ({}, off)
+    )
+    with heads_off(off):
+        wanted = load(folders["embed"]).embed([text])[0]
+    assert np.allclose(without["embedding"], wanted, atol=1e-5)
+    assert not np.allclose(plain["embedding"], wanted, atol=1e-3)
+    for path, said in (("/fill", "a [MASK]"), ("/classify", text), ("/tag", text)):
+        one, other = (reading.post(path, {"text": said, "heads_off": each}).tree for each in ({}, off))
+        assert one != other
+        assert reading.post(path, {"text": said, "heads_off": {"encoder.0.self": [7]}}).status == 400
 
 
 # Gaps, labels, tags ----------------------------------------------------------------------------------
@@ -249,15 +294,3 @@ def test_routes_without_a_model_say_so(server):
     for path in ("/fill", "/classify", "/tag"):
         found = server.post(path, {"text": "a"})
         assert (found.status, "serves a translator" in found.tree["error"]) == (404, True)
-
-
-def test_the_page_says_what_is_served(browser, reading):
-    page, faults = browser.new_page(), []
-    page.on("pageerror", lambda fault: faults.append(str(fault)))
-    page.goto(f"{reading.url}/")
-    page.locator("li").first.wait_for()
-    assert page.locator("li").all_text_contents() == [
-        f"{task} ({task})" for task in ("embed", "masked", "classify", "tag")
-    ]
-    assert faults == []
-    page.close()

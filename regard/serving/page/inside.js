@@ -9,9 +9,9 @@ const SETTLED = 350; // ms after the last translation
 
 export class Inside {
   /* `ask(text, off, signal)` brings the document of one sentence (docs/look.md), or of the text as it is with
-     `single`; `switched` is told when heads were switched. */
-  constructor(root, ask, { single = false, switched = () => {} } = {}) {
-    Object.assign(this, { root, ask, single, switched, sentences: [], at: 0, off: {} });
+     `single`; `doing` says when heads are off, `switched` is told when they were switched. */
+  constructor(root, ask, { single = false, doing = " while it writes", switched = () => {} } = {}) {
+    Object.assign(this, { root, ask, single, doing, switched, sentences: [], at: 0, off: {} });
     Object.assign(this, { view: null, stale: true, whole: null, wanted: null });
     this.chooser = element("div", { class: "chooser" });
     this.alarm = notice();
@@ -124,7 +124,7 @@ export class Inside {
       this.switched();
     };
     const slot = this.body.querySelector(".translation");
-    const same = this.single ? " while it writes" : "; the translation is the same";
+    const same = this.single ? this.doing : "; the translation is the same";
     const effect = slot.querySelector(".before") ? "" : same;
     slot.append(
       element(

@@ -5,12 +5,17 @@ import { get, newest } from "./api.js";
 import { foot, offer, top } from "./frame.js";
 import { recall, remember } from "./memory.js";
 import { notice } from "./notice.js";
+import { openReader } from "./read.js";
 import { openTranslator } from "./translate.js";
 import { openWriter } from "./write.js";
 
 const PAGES = {
   translation: ["Translate", openTranslator],
   language: ["Write", openWriter],
+  masked: ["Fill", openReader],
+  classify: ["Classify", openReader],
+  tag: ["Tag", openReader],
+  embed: ["Compare", openReader],
 };
 
 function followTheme() {

@@ -7,6 +7,8 @@ Before this file: `regard.tasks.encoder.reader`; after it: `regard embed`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +16,19 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
+from regard.data.lines import decode, read_lines
+from regard.errors import DataError
+from regard.measure.score import Score
 from regard.tasks.encoder import EmbedConfig
-from regard.tasks.encoder.reader import Reader
+from regard.tasks.encoder.reader import Reader, Reads
+from regard.tasks.task import Judge
 from regard.text.tokenizer import Tokenizer
 
 Vectors = npt.NDArray[np.float32]
 MANY = 4096  # vectors that are compared at a time
 
 
-class Embedder:
+class Embedder(Reads):
     """An encoder and how its places become a vector; `regard.load` makes one from a folder."""
 
     task = "embed"
@@ -59,14 +65,6 @@ class Embedder:
         found: Vectors = (F.normalize(pooled, dim=-1) if self.how.normalise else pooled).cpu().numpy()
         return found
 
-    def row(self, text: str) -> list[int]:
-        """The ids of a text as they are read."""
-        return self.reader.rows([text])[0]
-
-    def told(self, text: str) -> str:
-        """What it makes of a text, in words: nothing, it gives numbers."""
-        return ""
-
 
 def cosines(one: Vectors, other: Vectors) -> Vectors:
     """The cosine of each row with the row beside it: (N, D), (N, D) -> (N,)."""
@@ -81,3 +79,19 @@ def nearest(vectors: Vectors, among: Vectors, count: int) -> Iterator[list[tuple
         best = (part @ held.t()).topk(min(count, len(among)), dim=-1)
         for values, rows in zip(best.values.tolist(), best.indices.tolist(), strict=True):
             yield list(zip(rows, values, strict=True))
+
+
+def judge(embedder: Embedder, files: Sequence[Path], limit: int) -> Judge:
+    """How near the vectors of the first `limit` lines stay to those that are made with all heads."""
+    lines = list(
+        islice((decode(raw, path, n) for path in files for n, raw in enumerate(read_lines(path), 1)), limit)
+    )
+    if not lines:
+        raise DataError(f"{', '.join(map(str, files))}: there is no line to measure on")
+    whole = embedder.embed(lines)
+
+    def measure() -> dict[str, Score]:
+        mean = float(cosines(whole, embedder.embed(lines)).mean())
+        return {"cosine": Score(mean, digits=4, count=len(lines))}
+
+    return Judge(embedder.reader.body, measure, f"{len(lines):,} lines")

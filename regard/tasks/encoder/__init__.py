@@ -5,7 +5,7 @@ encoder that `regard embed` can use and that another of them can begin with. `re
 in the engine where `load` can.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.config import Config, merge
 from regard.config.rules import between, one_of
 from regard.errors import UsageError
-from regard.tasks.task import Task, task_of, with_article
+from regard.tasks.task import Judge, Task, task_of, with_article
 
 if TYPE_CHECKING:
     from regard.models.folder import Loaded
@@ -48,6 +48,17 @@ class Encoding(Task):
         config = super().settle(merge(config, kind), asked, examples, base)
         return merge(config, {"model.decoder_layers": 0})
 
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """A measure of the first `limit` examples that can be taken many times."""
+        asked = {name: value for name, value in options.items() if name not in ("limit", "batch_size")}
+        if asked:
+            raise UsageError(f"--{min(asked).replace('_', '-')} means nothing to {with_article(self.noun)}")
+        return self.judged(folder, files, options.get("limit", 200))
+
+    def judged(self, folder: Path, files: Sequence[Path], limit: int) -> Judge:
+        """What `judge` gives."""
+        raise NotImplementedError
+
 
 def body_of(model: Any) -> Any:
     """The encoder in a model of these tasks: itself, or what its labels are made of."""
@@ -63,7 +74,7 @@ def open_embedder(
     from regard.tasks.encoder.load import equip
 
     task = task_of(folder)
-    if not isinstance(task, Encoding):
+    if not isinstance(task, Encoding) and "embed" not in task.also:
         raise UsageError(f"{folder} holds {with_article(task.noun)}; use regard {task.verb}")
     loaded: Loaded = load_folder(folder, **options)
     embedder = Embedder(body_of(loaded.model), loaded.tokenizer, loaded.config.of(EmbedConfig))

@@ -111,6 +111,33 @@ class Reader:
             yield numbers, pad_sources(some, pad_id=self.tokenizer.pad_id).to(self.device)
 
 
+class Reads:
+    """Base of what is made of a folder of these tasks: it reads texts, and what it reads can be looked at."""
+
+    task = ""
+    reader: Reader
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Text to ids and back."""
+        return self.reader.tokenizer
+
+    def row(self, text: str) -> list[int]:
+        """The ids of a text as they are read."""
+        return self.reader.rows([text])[0]
+
+    def told(self, text: str) -> str:
+        """What it makes of a text, in words; nothing, where that is numbers."""
+        return ""
+
+    def contextual(self, text: str) -> tuple[list[int], Tensor]:
+        """The ids of a text and the vectors (S, D) that the encoder gives them, by all that stands around."""
+        ids = self.row(text)
+        with torch.inference_mode():
+            device = self.reader.body.output_weight.device
+            return ids, self.reader.body.encode(Tokens(torch.tensor([ids], device=device)))[0].float().cpu()
+
+
 def batches(lengths: Sequence[int], tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
     """Numbers of rows, those of like length together; rows times the longest are `tokens` at most.
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.config import Config, merge
-from regard.config.rules import between
+from regard.config.file import read_config
+from regard.config.rules import between, one_of
 from regard.errors import UsageError
 from regard.tasks.encoder import EmbedConfig, Encoding, body_of
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -30,11 +31,13 @@ class LabelsConfig:
     count: int = 0  # of different labels; 0: taken from the examples
     pace: float = 0.1  # the rate of a trained encoder's last layer beside that of the labels
     decay: float = 0.85  # and of each layer beside the one above it
+    column: str = "upos"  # of CoNLL-U, that holds the tags: upos, xpos, deprel
 
     def __post_init__(self) -> None:
         between("labels.count", self.count, 0, 100_000)
         for name in ("pace", "decay"):
             between(f"labels.{name}", getattr(self, name), 0, 1)
+        one_of("labels.column", self.column, ("upos", "xpos", "deprel"))
 
 
 class Labelling(Encoding):
@@ -69,6 +72,7 @@ class Labelling(Encoding):
         chosen = self.fresh if base is None else self.further
         plain = {"model.output_transform": False, "model.output_bias": False, "labels.count": 0}
         config = merge(config, plain | {key: value for key, value in chosen.items() if key not in asked})
+        examples.by(config.of(LabelsConfig).column).refuse()
         return super().settle(config, asked, examples, base)
 
     fresh: ClassVar[Mapping[str, Any]] = {
@@ -123,11 +127,26 @@ class Labelling(Encoding):
         how = {name: options.pop(name) for name in ("device", "precision", "engine") if name in options}
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}s")
-        return evaluation(self.load(folder, **how), self.read(files))
+        column = read_config(folder).of(LabelsConfig).column
+        return evaluation(self.load(folder, **how), self.read(files).by(column))
 
     def compared(self, folder: Path, files: Sequence[Path]) -> Evaluation:
         """By the readable encoder."""
         return self.evaluate(folder, files, engine="readable")
+
+    def judged(self, folder: Path, files: Sequence[Path], limit: int) -> Judge:
+        """By accuracy, and macro F1; of the first `limit` examples."""
+        from regard.tasks.labels.labeller import judge
+
+        column = read_config(folder).of(LabelsConfig).column
+        return judge(self.load(folder, engine="readable"), self.read(files).by(column), limit)
+
+    def demo(self, **options: Any) -> None:
+        """On phrases of CLDR."""
+        from regard.tasks.encoder.demo import options_of
+        from regard.tasks.labels import demo
+
+        getattr(demo, self.name)(options_of(self, options, minutes=demo.MINUTES))
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Line by line."""

@@ -1,11 +1,11 @@
 """What is wrong with labelled files, line by line: `regard check --task classify` and `--task tag`.
 
-The same reader that training has, which goes on past a fault here. The report is `regard.data.check`'s.
+The same reader that training has, which goes on past a fault here. The report is `regard.data.findings`'.
 """
 
 from collections import Counter
 
-from regard.data.check import KEPT, STOPS, Example, Finding, Report
+from regard.data.findings import KEPT, STOPS, Example, Finding, Report
 from regard.tasks.labels.examples import LEAST, Fault, Labelled
 
 _SHORT = 80  # characters of a text that are shown
@@ -38,7 +38,8 @@ def check(data: Labelled, *, examples: int = 3) -> Report:
         Finding("repeated", repeated, KEPT, "the same text again: it weighs more in training", tuple(again)),
     ]
     files = tuple(str(path) for path in data.train)
-    return Report(files, total, total, tuple(finding for finding in findings if finding.count))
+    sizes = {"sentences" if data.column else "texts": total}
+    return Report(files, sizes, tuple(finding for finding in findings if finding.count), total)
 
 
 def _labels(data: Labelled, counts: Counter[str]) -> list[Finding]:

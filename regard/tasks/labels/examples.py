@@ -1,6 +1,6 @@
-"""Labelled text as it lies in files: a text and its label a line, or words and their tags in CoNLL-U.
+"""Labelled text as it lies in files: a text and its label a line, or words and their tags a line each.
 
-Both become the same: words with labels, `Example`; a text alone is one "word" with one label. Faults are told
+All become the same: words with labels, `Example`; a text alone is one "word" with one label. Faults are told
 with file and line. Before this file: `regard.data.lines`; after it: `lesson.py`.
 """
 
@@ -8,7 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,8 @@ from regard.data.lines import decode, open_file, read_lines, reading
 from regard.errors import DataError, shown
 
 COLUMNS = 10  # of CoNLL-U
-TAGS = {"upos": 3}
+PLAIN = 2  # a word and its tag
+TAGS = {"upos": 3, "xpos": 4, "deprel": 7}
 LEAST = 2  # times that a label must be met to be learned
 
 
@@ -42,7 +43,7 @@ class Labelled:
 
     train: tuple[Path, ...]
     valid: tuple[Path, ...] = ()
-    column: str = ""  # of CoNLL-U; none: a text, a tab and a label a line
+    column: str = ""  # of CoNLL-U, for tags; none: a text, a tab and a label a line
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -50,11 +51,16 @@ class Labelled:
         return self.train
 
     def check(self, *, thorough: bool) -> None:
-        """Refuse what cannot be learned from; reads all of it."""
-        if not thorough:
-            for path in (*self.train, *self.valid):
-                open_file(path, again=True).close()
-            return
+        """Refuse files that are not there. What is in them is refused when the column is known: `refuse`."""
+        for path in (*self.train, *self.valid):
+            open_file(path, again=True).close()
+
+    def by(self, column: str) -> "Labelled":
+        """The same with the tags of that column, where tags are asked for."""
+        return replace(self, column=column if self.column else "")
+
+    def refuse(self) -> None:
+        """DataError for what cannot be learned from; reads all of it."""
         labels = self.labels()
         for example in self.read(self.valid):
             strange = [label for label in example.labels if label not in labels]
@@ -122,14 +128,18 @@ def read_texts(path: Path) -> Iterator[Example | Fault]:
 
 
 def read_tagged(path: Path, column: str) -> Iterator[Example | Fault]:
-    """Sentences of CoNLL-U, a word a line; words of several (1-2) and empty ones (1.1) have no tag."""
+    """Sentences, a word a line and a blank line between them: CoNLL-U, or a word, a tab and its tag.
+
+    The first word says which of the two a file is. In CoNLL-U words of several (1-2) and empty ones (1.1)
+    have no tag.
+    """
     words: list[str] = []
     labels: list[str] = []
-    begin = 0
+    begin = width = 0
     with closing(read_lines(path)) as lines:
         for number, raw in enumerate(lines, 1):
             text = decode(raw, path, number)
-            if text.startswith("#"):
+            if _comment(text, width):
                 continue
             if not text.strip():
                 if words:
@@ -137,17 +147,35 @@ def read_tagged(path: Path, column: str) -> Iterator[Example | Fault]:
                 words, labels = [], []
                 continue
             columns = text.split("\t")
-            label = columns[TAGS[column]] if len(columns) == COLUMNS else ""
-            if len(columns) != COLUMNS:
-                message = f"{path} line {number}: {len(columns)} columns where CoNLL-U has {COLUMNS}"
-                yield Fault(path, number, message)
-            elif columns[0].replace("-", "").replace(".", "") != columns[0]:
-                continue
-            elif label in ("", "_") or not columns[1].strip():
-                yield Fault(path, number, f"{path} line {number}: a word or its {column} is missing")
-            else:
+            width = width or (PLAIN if len(columns) == PLAIN else COLUMNS)
+            found = _word(columns, width, column)
+            if isinstance(found, str):
+                yield Fault(path, number, f"{path} line {number}: {found}")
+            elif found is not None:
                 begin = begin if words else number
-                words.append(columns[1])
-                labels.append(label)
+                words.append(found[0])
+                labels.append(found[1])
     if words:
         yield Example(tuple(words), tuple(labels), f"{path} line {begin}")
+
+
+def _comment(text: str, width: int) -> bool:
+    """Whether a line says something about the sentence; where a tag follows, # is a word like others."""
+    tagged = text.count("\t") == 1 and (width == PLAIN or text.startswith("#\t"))
+    return text.startswith("#") and not tagged
+
+
+def _word(columns: list[str], width: int, column: str) -> tuple[str, str] | str | None:
+    """The word and the tag of a line, what is wrong with it, or None where it has none."""
+    if len(columns) != width:
+        wanted = (
+            f"the words before have {PLAIN} (word, tab, tag)" if width == PLAIN else f"CoNLL-U has {COLUMNS}"
+        )
+        return f"{len(columns)} column{'s' if len(columns) > 1 else ''} where {wanted}"
+    if width == PLAIN:
+        word, label = columns[0], columns[1].strip()
+        return (word, label) if word.strip() and label else "a word or its tag is missing"
+    if columns[0].replace("-", "").replace(".", "") != columns[0]:
+        return None
+    word, label = columns[1], columns[TAGS[column]]
+    return (word, label) if word.strip() and label not in ("", "_") else f"a word or its {column} is missing"

@@ -18,13 +18,14 @@ from torch import Tensor
 from regard.errors import DataError, ModelError
 from regard.foreign import loads
 from regard.measure.labels import confusion, label_scores
+from regard.measure.score import Score
 from regard.models.folder import load_folder
 from regard.tasks.encoder import EmbedConfig
 from regard.tasks.encoder.load import equip
-from regard.tasks.encoder.reader import WINDOW, Reader
-from regard.tasks.labels.examples import Labelled
+from regard.tasks.encoder.reader import WINDOW, Reader, Reads
+from regard.tasks.labels.examples import Example, Labelled
 from regard.tasks.labels.lesson import LABELS, cut_words
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 
 # A word with what is joined to it, the shortened forms of English by themselves, or a sign.
 _SHORT = r"n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+?(?=n['’]t\b)"
@@ -40,7 +41,7 @@ class Label:
     chances: tuple[float, ...]
 
 
-class Labels:
+class Labels(Reads):
     """A model with its tokenizer and the names of its labels; `regard.load` makes one from a folder."""
 
     def __init__(self, model: Any, reader: Reader, names: Sequence[str], *, words: bool) -> None:
@@ -153,9 +154,28 @@ def load_labels(
 
 def evaluation(labels: Labels, data: Labelled) -> Evaluation:
     """Accuracy and macro F1 on files; a label that the model does not know is always wrong."""
-    examples = list(data.read(data.train))
+    examples = _examples(data)
+    return Evaluation(
+        _scores(labels, examples),
+        {"examples": len(examples), "labels": sum(len(example.labels) for example in examples)},
+    )
+
+
+def judge(labels: Labels, data: Labelled, limit: int) -> Judge:
+    """The same on the first `limit` examples, again and again: heads may be off."""
+    examples = _examples(data, limit)
+    return Judge(labels.model, lambda: _scores(labels, examples), f"{len(examples):,} examples")
+
+
+def _examples(data: Labelled, limit: int | None = None) -> list[Example]:
+    """What is measured on."""
+    examples = list(islice(data.read(data.train), limit))
     if not examples:
         raise DataError(f"{', '.join(map(str, data.train))}: there is nothing to measure on")
+    return examples
+
+
+def _scores(labels: Labels, examples: Sequence[Example]) -> dict[str, Score]:
     wanted = [label for example in examples for label in example.labels]
     if labels.words:
         given = [each.name for found in labels.tag(example.words for example in examples) for each in found]
@@ -164,4 +184,4 @@ def evaluation(labels: Labels, data: Labelled) -> Evaluation:
     names = sorted({*labels.names, *wanted})
     number = {name: place for place, name in enumerate(names)}
     table = confusion([number[name] for name in wanted], [number[name] for name in given], len(names))
-    return Evaluation(label_scores(table), {"examples": len(examples), "labels": len(wanted)})
+    return label_scores(table)

@@ -232,7 +232,7 @@ def tokenizer_for(folder: Path, data: Labelled, config: Config, base: Loaded | N
 
 def lesson_for(job: Job, how: Any) -> Lesson:
     """What a run works with; `how` is the task's own table of the config."""
-    data: Labelled = job.examples
+    data: Labelled = job.examples.by(how.column)
     counts = data.labels()
     labels = list(counts)
     tokenizer = tokenizer_for(job.folder, data, job.config, job.base)

@@ -1,7 +1,7 @@
 """Language models: running text in, a model that writes on out.
 
 A run: `prepare` (to a lesson), `feed` (rows), `validation` (its scores, by `scoring`), `card`. A folder:
-`writer` (writes on), `evaluate`. `check`: what is wrong with files of text. `demo`.
+`writer` (writes on), `evaluate`. `demo`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -86,7 +86,7 @@ class Language(Task):
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Document by document."""
-        from regard.tasks.language.check import check
+        from regard.data.text_check import check
 
         return check(files, examples=examples)
 

@@ -12,7 +12,7 @@ from regard.config import Config, merge
 from regard.config.rules import between
 from regard.errors import UsageError
 from regard.tasks.encoder import EmbedConfig, Encoding, body_of
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 
 if TYPE_CHECKING:
     from regard.data.texts import Running
@@ -103,6 +103,25 @@ class Masked(Encoding):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(folder, self.read(files).train, device)
+
+    def judged(self, folder: Path, files: Sequence[Path], limit: int) -> Judge:
+        """By the loss of hidden words, its perplexity and the accuracy; of the first `limit` rows."""
+        from regard.tasks.masked.lesson import judge
+
+        return judge(folder, self.read(files).train, limit)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Document by document."""
+        from regard.data.text_check import check
+
+        return check(files, examples=examples)
+
+    def demo(self, **options: Any) -> None:
+        """On phrases of CLDR."""
+        from regard.tasks.encoder.demo import options_of
+        from regard.tasks.masked.demo import MINUTES, demo
+
+        demo(options_of(self, options, minutes=MINUTES))
 
 
 TASK = Masked()

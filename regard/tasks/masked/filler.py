@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from regard.errors import DataError, UsageError, shown
-from regard.tasks.encoder.reader import Reader
+from regard.tasks.encoder.reader import Reader, Reads
 from regard.text.tokenizer import Tokenizer
 
 MASK = "[MASK]"
@@ -39,13 +39,13 @@ class Filled:
         return asdict(self)
 
 
-class Filler:
+class Filler(Reads):
     """A model with its tokenizer; `regard.load` makes one from a folder."""
 
     task = "masked"
 
     def __init__(self, model: Any, tokenizer: Tokenizer, *, max_length: int = 0) -> None:
-        self.model, self.tokenizer = model.eval(), tokenizer
+        self.model = model.eval()
         self.reader = Reader(model, tokenizer, max_length=max_length, refuses=True)
 
     @property
@@ -60,9 +60,8 @@ class Filler:
                 f"top ({top}) must be between 1 and {self.choices}, the tokens that stand for text"
             )
         rows = [self.reader.framed(self.ids(text)) for text in texts]
-        gaps = [
-            [place for place, number in enumerate(row) if number == self.tokenizer.mask_id] for row in rows
-        ]
+        ahead, mask = self.model.ahead, self.tokenizer.mask_id
+        gaps = [[place - ahead for place, number in enumerate(row) if number == mask] for row in rows]
         guesses = self._guesses(rows, gaps, top, threads)
         return [_filled(text, list(islice(guesses, len(own)))) for text, own in zip(texts, gaps, strict=True)]
 

@@ -27,7 +27,7 @@ from regard.models.folder import Loaded, load_folder
 from regard.process.device import autocast
 from regard.tasks.encoder.reader import FRAME
 from regard.tasks.masked.hiding import hide
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 from regard.text.running import RunningText
 from regard.text.tokenizer import Tokenizer
 from regard.training.lesson import Job, Lesson
@@ -107,7 +107,8 @@ class Gaps(Objective):
 
 def _picked(model: Any, batch: HiddenBatch) -> tuple[Tensor, Tensor]:
     """What goes into the output layer (N, D), and what should come out of it (N,)."""
-    return model.transform(model.encode(batch.inputs)[batch.asked]), batch.wanted[batch.asked]
+    asked = batch.asked.roll(-model.ahead, 1)  # never the first place: a row begins with what is no text
+    return model.transform(model.encode(batch.inputs)[asked]), batch.wanted[batch.asked]
 
 
 class GapJudge:
@@ -208,16 +209,39 @@ def lesson_for(job: Job, how: Any) -> Lesson:
     )
 
 
-def evaluation(folder: Path, texts: Texts, device: torch.device | str) -> Evaluation:
-    """The scores of a folder on files of running text, all of it."""
+def evaluation(folder: Path, texts: Texts, device: torch.device | str, *, length: int = 0) -> Evaluation:
+    """The scores of a folder on files of running text, all of it, in rows of `length`; 0: masked.length."""
+    loaded, rows = _opened(folder, texts, device, length)
+    found = rows.measure(loaded.model, device, None)
+    return Evaluation(found.scores, {"tokens": found.judge.count})
+
+
+def judge(folder: Path, texts: Texts, limit: int) -> Judge:
+    """A folder's model, and what its gaps cost in the first `limit` rows of a text; perplexity first."""
+    loaded, rows = _opened(folder, texts, "cpu")
+    rows.spans = rows.spans[:limit]
+
+    def measure() -> dict[str, Score]:
+        found = rows.measure(loaded.model, "cpu", None).scores
+        return {name: found[name] for name in ("perplexity", "accuracy", "loss")}
+
+    return Judge(loaded.model, measure, f"{len(rows.spans):,} rows")
+
+
+def _opened(
+    folder: Path, texts: Texts, device: torch.device | str, length: int = 0
+) -> tuple[Loaded, GapJudge]:
+    """The model of a folder, and what judges it on every row of a text."""
     from regard.tasks.masked import MaskedConfig
 
+    documents = texts.documents  # what is wrong with them is said before the model is loaded
     loaded = load_folder(folder, device=device)
     how = loaded.config.of(MaskedConfig)
-    with TemporaryDirectory() as place:
-        store = open_tokens(texts.documents, loaded.tokenizer, Path(place) / "tokens")
+    length = length or how.length
+    length = min(length, getattr(loaded.model, "max_length", None) or length)
+    with TemporaryDirectory(prefix="regard-") as place:
+        store = open_tokens(documents, loaded.tokenizer, Path(place) / "tokens")
         rows = Rows(np.array(store[IDS].values), loaded.tokenizer, how.share, 1)
-        judge = GapJudge(rows, min(how.length, getattr(loaded.model, "max_length", None) or how.length))
-        judge.spans = cut_rows(len(rows.ids), how.length - FRAME)
-        found = judge.measure(loaded.model, device, None)
-    return Evaluation(found.scores, {"tokens": found.judge.count})
+    found = GapJudge(rows, length)
+    found.spans = cut_rows(len(rows.ids), length - FRAME)
+    return loaded, found

@@ -254,6 +254,46 @@ def test_check_tells_all_faults(tmp_path: Path, capfd: pytest.CaptureFixture[str
     assert command(["check", "--task", "classify", str(write_tsv(tmp_path / "b.tsv"))]) == 0
 
 
+def test_tags_of_two_columns_or_of_another_one(
+    tmp_path: Path, sentence_encoder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A word, a tab and its tag a line are the same sentences as CoNLL-U; xpos is another column of it."""
+    rows = [("the", "D"), ("#", "S"), ("cat", "N"), ("", ""), ("#one", "N"), ("sat", "V"), ("", "")]
+    plain = tmp_path / "plain.tsv"
+    plain.write_text("# said\n" + "".join(f"{a}\t{b}\n" if a else "\n" for a, b in rows), encoding="utf-8")
+    conllu = tmp_path / "same.conllu"
+    lines = (f"{n}\t{a}\t_\t_\t{b}\t_\t0\troot\t_\t_\n" if a else "\n" for n, (a, b) in enumerate(rows, 1))
+    conllu.write_text("".join(lines), encoding="utf-8")
+    found = [
+        [each[:2] for each in read_tagged(plain, "upos")],
+        [each[:2] for each in read_tagged(conllu, "xpos")],
+    ]
+    assert found[0] == found[1] == [(("the", "#", "cat"), ("D", "S", "N")), (("#one", "sat"), ("N", "V"))]
+    assert command(["check", "--task", "tag", str(plain)]) == 0
+    capfd.readouterr()
+    arguments = [
+        "train",
+        "--task",
+        "tag",
+        str(conllu),
+        "-o",
+        str(tmp_path / "m"),
+        "--from",
+        str(sentence_encoder),
+    ]
+    assert command([*arguments, *SMALL]) == 2
+    assert "same.conllu line 1: a word or its upos is missing" in capfd.readouterr().err
+    assert not (tmp_path / "m").exists(), "nothing is made of files that are refused"
+    assert command([*arguments, *SMALL, "--set", "labels.column=xpos"]) == 0
+    assert command(["evaluate", "-m", str(tmp_path / "m"), str(conllu), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out.splitlines()[-1])["labels"] == 5
+    plain.write_text("the\tD\ncat\n", encoding="utf-8")
+    assert command(["train", "--task", "tag", str(plain), "-o", str(tmp_path / "n")]) == 2
+    assert (
+        "plain.tsv line 2: 1 column where the words before have 2 (word, tab, tag)" in capfd.readouterr().err
+    )
+
+
 def test_a_table_is_shown_while_it_can_be_read() -> None:
     assert "| a\\|b | 3 | 1 |" in as_markdown(np.array([[3, 1], [0, 2]]), ["a|b", "c"])
     assert as_markdown(np.zeros((31, 31), np.int64), [str(i) for i in range(31)]) == ""

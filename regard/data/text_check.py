@@ -1,61 +1,18 @@
 """What is wrong with files of running text, and what training will do about it.
 
-One pass over the text; memory grows with the number of documents alone. Reads `regard.data.texts`.
+One pass over the text; memory grows with the number of documents alone. Reads `texts.py`; asked by every task
+that learns from running text (`language`, `masked`, `both`).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from regard.data.characters import describe, odd_characters
-from regard.data.check import KEPT, LEFT_OUT, STOPS
+from regard.data.findings import KEPT, LEFT_OUT, STOPS, Example, Finding, Report
 from regard.data.texts import Document, NotTextError, files_of, parts, survey
-from regard.errors import printable
 
 _MOST_CHARACTERS = 8  # odd ones named
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One kind of trouble: how often, what training does about it, and where."""
-
-    kind: str
-    count: int
-    effect: str
-    what: str
-    examples: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The whole answer."""
-
-    files: tuple[str, ...]
-    documents: int
-    characters: int
-    findings: tuple[Finding, ...]
-
-    @property
-    def trains(self) -> bool:
-        """Whether training would accept these files at all."""
-        return self.documents > 0 and all(finding.effect != STOPS for finding in self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "trains": self.trains}
-
-    def text(self) -> str:
-        """Plain lines for a person."""
-        size = f"{self.documents:,} documents, {self.characters:,} characters"
-        lines = [printable(f"{', '.join(self.files)}: {size}")]
-        for finding in self.findings:
-            lines.append(f"{finding.kind}: {finding.count:,} ({finding.effect}) - {finding.what}")
-            lines += [f"    {printable(example)}" for example in finding.examples]
-        if not self.findings:
-            lines.append("nothing suspicious found")
-        return "\n".join(lines) + "\n"
 
 
 def check(files: Sequence[Path], *, examples: int = 3) -> Report:
@@ -79,11 +36,14 @@ def check(files: Sequence[Path], *, examples: int = 3) -> Report:
         ("odd characters", KEPT, names, where),
     )
     findings = (
-        Finding(kind, len(places), effect, what, tuple(places[:examples]))
+        Finding(
+            kind, len(places), effect, what, tuple(Example("", 0, note=each) for each in places[:examples])
+        )
         for kind, effect, what, places in kinds
         if places
     )
-    return Report(tuple(map(str, files)), len(found), sum(map(len, found)), tuple(findings))
+    sizes = {"documents": len(found), "characters": sum(map(len, found))}
+    return Report(tuple(map(str, files)), sizes, tuple(findings), len(found))
 
 
 def _copies(documents: Iterable[Document]) -> list[str]:
