@@ -126,6 +126,7 @@ MODELS = Kinds(
         "rnn-attention": "regard.models.rnn:RNN",
         "lstmn": "regard.models.lstmn:LSTMN",
         "conv": "regard.models.conv:Convolution",
+        "sagan": "regard.models.sagan:SAGAN",
         "speech": "regard.models.speech:Speech",
     },
 )
@@ -140,6 +141,7 @@ TASKS = Kinds(
         "classify": "regard.tasks.labels:CLASSIFY",
         "tag": "regard.tasks.labels:TAG",
         "image": "regard.tasks.image:TASK",
+        "gan": "regard.tasks.gan:TASK",
         "detection": "regard.tasks.detection:TASK",
         "speech": "regard.tasks.speech:TASK",
         "both": "regard.tasks.both:TASK",

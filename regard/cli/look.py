@@ -105,6 +105,8 @@ def _own(options: Options) -> dict[str, Any]:
         from regard.decoding.sampling import Sampling
 
         asked["sampling"] = Sampling(options.temperature, seed=options.seed)
+    elif options.seed != 1:
+        asked["seed"] = options.seed
     return asked
 
 

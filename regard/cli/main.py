@@ -24,6 +24,7 @@ from regard.cli import (
     detect,
     distill,
     documents,
+    draw,
     embed,
     evaluate,
     export,
@@ -80,6 +81,7 @@ app.command()(fill.fill)
 app.command()(embed.embed)
 app.command()(classify.classify)
 app.command()(tag.tag)
+app.command()(draw.draw)
 app.command()(detect.detect)
 app.command()(transcribe.transcribe)
 app.command()(evaluate.evaluate)

@@ -79,6 +79,12 @@ LIMITS: dict[str, _Limits] = {
     | _NO_PAIRS
     | _NO_WINDOW
     | {"attention.kind": (("full",), "it looks at all that it has read")},
+    "sagan": _NO_WINDOW
+    | _NO_PAIRS
+    | {
+        "attention.kind": (("full",), "its maps are small"),
+        "positions.kind": (("sinusoidal", "none"), "its convolutions know where they are"),
+    },
     "conv": _NO_SELF
     | _BARE
     | _NO_PAIRS

@@ -56,8 +56,13 @@ def _drawn(letter: str, size: int, random: np.random.Generator) -> "Image":
     return image.crop(image.getbbox())
 
 
-def glyphs(count: int, side: int = 28, seed: int = 1, letters: str = LETTERS) -> Iterator[tuple[Pixels, str]]:
-    """So many pictures (1, side, side) of one glyph each, with their labels, each as often as others."""
+def glyphs(
+    count: int, side: int = 28, seed: int = 1, letters: str = LETTERS, *, clean: bool = False
+) -> Iterator[tuple[Pixels, str]]:
+    """So many pictures (1, side, side) of one glyph each, with their labels, each as often as others.
+
+    `clean` ones are white on black, without noise.
+    """
     from PIL import Image
 
     random = np.random.default_rng([seed, side])
@@ -68,7 +73,8 @@ def glyphs(count: int, side: int = 28, seed: int = 1, letters: str = LETTERS) ->
         room = side - glyph.width, side - glyph.height
         at = tuple(int(random.integers(min(0, free), max(0, free) + 1)) for free in room)
         paper.paste(glyph, (at[0], at[1]))
-        yield _noisy(np.asarray(paper)[None], random), letter
+        drawn = np.asarray(paper)[None]
+        yield (drawn if clean else _noisy(drawn, random)), letter
 
 
 def scenes(count: int, side: int = 64, seed: int = 1, letters: str = SCENE_LETTERS) -> Iterator[Scene]:

@@ -64,6 +64,7 @@ class Group:
     weights: Sequence[nn.Parameter]
     lr: float = 1.0
     shares: Sequence[float] = ()  # one for each weight; none: the whole rate for all
+    betas: tuple[float, float] = (0.9, 0.98)  # how long Adam remembers gradients, and their squares
 
 
 class Objective:

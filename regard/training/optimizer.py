@@ -109,6 +109,7 @@ def build_optimizers(
     config: TrainConfig,
     weights: Iterable[Tensor] | None = None,
     shares: Sequence[float] = (),
+    betas: tuple[float, float] = (0.9, 0.98),
 ) -> list[torch.optim.Optimizer]:
     """The optimisers that together move every parameter of the model once, or each of these `weights`.
 
@@ -128,7 +129,7 @@ def build_optimizers(
     adam = torch.optim.AdamW(
         [{"params": params, "share": share} for share, params in (rest or {1.0: []}).items()],
         lr=config.lr,
-        betas=(0.9, 0.98),
+        betas=betas,
         eps=1e-9,
         weight_decay=config.weight_decay,
         fused=fused,

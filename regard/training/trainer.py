@@ -58,7 +58,7 @@ class Trainer:
         self.groups = self.objective.groups(self.model)
         _check_groups(self.groups, self.weights)
         self.movers = {
-            name: build_optimizers(self.model, self.config, group.weights, group.shares)
+            name: build_optimizers(self.model, self.config, group.weights, group.shares, group.betas)
             for name, group in self.groups.items()
         }
         self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)

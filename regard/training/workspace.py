@@ -36,6 +36,9 @@ OURS = (
     "tensorboard",
     "attention.html",  # of the demo
     "shortlist.safetensors",
+    "judge.safetensors",
+    "samples",  # sheets of a generator
+    "samples.png",
     CHECKPOINTS,
 )  # not the token store: it knows by itself whether it still fits
 # Settings that change no weight: a run may go on under other ones.

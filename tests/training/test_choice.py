@@ -108,6 +108,21 @@ def test_a_rehearsal_in_all_ways_leaves_no_trace(toy: Any, tmp_path: Path) -> No
         assert (trainer.config.precision, torch.get_num_threads()) == ("bf16", 3)
 
 
+def test_what_a_forward_pass_counts_is_given_back(toy: Any, tmp_path: Path) -> None:
+    trainer = toy.trainer(tmp_path, train__max_steps=9)
+    trainer.model.register_buffer("passes", torch.zeros(1))
+
+    def count(model: Any, given: Any) -> None:
+        model.passes += 1
+
+    trainer.model.register_forward_pre_hook(count)
+    found = choose(trainer, State(), [ONE])
+    assert found.way == ONE
+    assert float(trainer.model.passes) == 0
+    trainer.objective.losses(trainer.model, trainer.feed.batch(0, 0)).__next__()
+    assert float(trainer.model.passes) == 1  # the hook does count
+
+
 @pytest.mark.parametrize(
     ("bounds", "most"),
     [

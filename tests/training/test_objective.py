@@ -145,3 +145,14 @@ def test_groups_hold_every_weight_once(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match=r"groups \(critic\) hold 2 weights and the model has 4"):
         Trainer(Two(), TrainConfig(max_steps=1), Drawn(), Half(), None, tmp_path, torch.device("cpu"))
+
+
+def test_a_group_says_how_long_adam_remembers(tmp_path: Path) -> None:
+    class Short(Against):
+        def groups(self, model: Any) -> Mapping[str, Group]:
+            held = super().groups(model)
+            return {**held, "maker": Group(held["maker"].weights, betas=(0.0, 0.9))}
+
+    trainer = run(tmp_path, 1, Short(), **{"train.optimizer": "adam"})
+    found = {name: movers[0].param_groups[0]["betas"] for name, movers in trainer.movers.items()}
+    assert found == {"critic": (0.9, 0.98), "maker": (0.0, 0.9)}

@@ -1,0 +1,197 @@
+"""A generator and a discriminator that attend (SAGAN: Zhang et al. 2019).
+
+    make    noise (B, Z), labels (B,) -> pictures (B, C, S, S) in -1 to 1
+    judge   pictures, labels -> (B,): above 0 for real
+
+Both are ladders of maps whose sides double from 4 to 7 pixels on: the generator climbs, the discriminator
+descends, and on one rung each attends (`layers/gated.py`). What is to be drawn, noise and class, sets gain
+and bias of every norm of the generator; a norm takes the numbers of one picture alone, so a picture does not
+depend on what else is drawn. The discriminator asks whether a picture is of its class by a product with a
+vector of the class (Miyato and Koyama 2018). Every product has the norm 1 (`layers/bounded.py`). The losses
+stand outside: `regard.tasks.gan.objective`.
+"""
+
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.attention.heads import MultiHead
+from regard.attention.kernel import build_kernel
+from regard.attention.site import Site
+from regard.config import Config
+from regard.config.gan import GanConfig
+from regard.config.rules import rule
+from regard.layers.bounded import bound
+from regard.layers.gated import Gated
+from regard.models.assembly import draw
+
+SMALLEST = (4, 5, 6, 7)  # sides of the lowest rung
+GROUP = 8  # channels that a norm takes together
+SLOPE = 0.1
+
+
+def rungs(side: int) -> list[int]:
+    """The sides of the maps, from the smallest on.
+
+    >>> rungs(28), rungs(32)
+    ([7, 14, 28], [4, 8, 16, 32])
+    """
+    steps = [side]
+    while steps[0] not in SMALLEST and steps[0] % 2 == 0:
+        steps.insert(0, steps[0] // 2)
+    rule(
+        steps[0] in SMALLEST, f"gan.side ({side}) must be 4, 5, 6 or 7 doubled, such as {nearest_side(side)}"
+    )
+    return steps
+
+
+def nearest_side(side: int) -> int:
+    """The side that pictures of about `side` pixels are drawn with."""
+    open_ = [small << times for small in SMALLEST for times in range(1, 7)]
+    return min(sorted(open_), key=lambda each: (abs(each - side), each))
+
+
+def widths(side: int, widest: int) -> list[int]:
+    """Channels by rung: a quarter of the widest on the largest map, twice as many on each below it."""
+    count = len(rungs(side))
+    return [min(widest, max(1, widest // 4) << (count - 1 - rung)) for rung in range(count)]
+
+
+def attending(sides: list[int], most: int) -> int | None:
+    """The rung that attends: the largest map that may, but no picture itself; None: none."""
+    fit = [rung for rung, side in enumerate(sides[:-1]) if side <= most]
+    return fit[-1] if fit else None
+
+
+class Styled(nn.Module):
+    """norm(x) (1 + gain) + bias, with gain and bias made of a style (B, Y)."""
+
+    def __init__(self, channels: int, style: int) -> None:
+        super().__init__()
+        self.groups = max(1, channels // GROUP)
+        self.made = nn.Linear(style, 2 * channels)
+
+    def forward(self, x: Tensor, style: Tensor) -> Tensor:
+        """(B, C, H, W) -> (B, C, H, W)."""
+        gain, bias = self.made(style)[..., None, None].chunk(2, 1)  # (B, C, 1, 1)
+        out: Tensor = F.group_norm(x, self.groups) * (1 + gain) + bias
+        return out
+
+
+class Generator(nn.Module):
+    """Noise to pictures."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        shape = config.of(GanConfig)
+        self.sides, channels = rungs(shape.side), widths(shape.side, config.model.d_model)
+        style = shape.noise * (2 if shape.classes else 1)
+        self.classes = nn.Embedding(shape.classes, shape.noise) if shape.classes else None
+        self.begin = nn.Linear(style, channels[0] * self.sides[0] ** 2)
+        self.norms = nn.ModuleList(Styled(width, style) for width in channels)
+        self.ups = nn.ModuleList(
+            nn.ConvTranspose2d(low, high, 4, stride=2, padding=1) for low, high in pairwise(channels)
+        )
+        self.rung = attending(self.sides, shape.attend)
+        self.attention = attention_at("generator", self.rung, channels, config)
+        self.out = nn.Conv2d(channels[-1], shape.channels, 3, padding=1)
+
+    def forward(self, noise: Tensor, labels: Tensor | None) -> Tensor:
+        """(B, Z) and (B,) -> (B, C, S, S) in -1 to 1."""
+        style = noise if self.classes is None else torch.cat([noise, self.classes(labels)], 1)
+        side = self.sides[0]
+        x = _by_place(self.begin(style).unflatten(1, (-1, side, side)))  # (B, D, s, s)
+        for rung, norm in enumerate(self.norms):
+            if rung == self.rung and self.attention is not None:
+                x = self.attention(x)
+            x = F.relu(norm(x, style))
+            x = self.ups[rung](x) if rung < len(self.ups) else self.out(x)
+        pictures: Tensor = x.tanh()
+        return pictures
+
+
+class Discriminator(nn.Module):
+    """Pictures to how real they are."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        shape = config.of(GanConfig)
+        sides, channels = rungs(shape.side), widths(shape.side, config.model.d_model)
+        self.begin = nn.Conv2d(shape.channels, channels[-1], 3, padding=1)
+        self.downs = nn.ModuleList(
+            nn.Conv2d(high, low, 4, stride=2, padding=1) for high, low in pairwise(reversed(channels))
+        )
+        self.rung = attending(sides, shape.attend)
+        self.attention = attention_at("discriminator", self.rung, channels, config)
+        self.last = nn.Conv2d(channels[0], channels[0], 3, padding=1)
+        self.out = nn.Linear(channels[0], 1)
+        self.classes = nn.Embedding(shape.classes, channels[0]) if shape.classes else None
+
+    def forward(self, pictures: Tensor, labels: Tensor | None) -> Tensor:
+        """(B, C, S, S) and (B,) -> (B,)."""
+        x = _by_place(F.leaky_relu(self.begin(pictures), SLOPE))
+        for step, down in enumerate(self.downs):
+            x = F.leaky_relu(down(x), SLOPE)
+            if self.attention is not None and len(self.downs) - 1 - step == self.rung:
+                x = self.attention(x)
+        found = F.leaky_relu(self.last(x), SLOPE).sum((2, 3))  # (B, D)
+        score: Tensor = self.out(found)[:, 0]
+        return score if self.classes is None else score + (self.classes(labels) * found).sum(1)
+
+
+def _by_place(x: Tensor) -> Tensor:
+    """The same map with the channels of a place side by side: convolutions on a CPU are a fifth faster."""
+    return x.contiguous(memory_format=torch.channels_last)
+
+
+def attention_at(stack: str, rung: int | None, channels: list[int], config: Config) -> Gated | None:
+    """The attention of a ladder, if it has one."""
+    if rung is None:
+        return None
+    site, heads, width = (
+        Site(stack, rung, queries="picture", keys="pooled"),
+        config.model.n_heads,
+        channels[rung],
+    )
+    rule(
+        width % heads == 0,
+        f"model.n_heads ({heads}) must divide the {width} channels of the map that attends",
+    )
+    return Gated(
+        MultiHead(
+            width,
+            heads,
+            site=site,
+            kernel=build_kernel(config.attention, site),
+            score=config.attention.score,
+            dropout=config.attention.dropout,
+        )
+    )
+
+
+class SAGAN(nn.Module):
+    """The two of them."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.noise = config.of(GanConfig).noise
+        self.generator, self.discriminator = Generator(config), Discriminator(config)
+        self.apply(draw)
+        bound(self.generator)
+        bound(self.discriminator, nn.Embedding)
+
+    def make(self, noise: Tensor, labels: Tensor | None) -> Tensor:
+        """Pictures (B, C, S, S) in -1 to 1."""
+        made: Tensor = self.generator(noise, labels)
+        return made
+
+    def judge(self, pictures: Tensor, labels: Tensor | None) -> Tensor:
+        """How real they are: (B,)."""
+        found: Tensor = self.discriminator(pictures, labels)
+        return found
+
+    def forward(self, noise: Tensor, labels: Tensor | None) -> Tensor:
+        """What `make` gives."""
+        return self.make(noise, labels)

@@ -1,0 +1,3 @@
+"""The generator that is tried."""
+
+from drawing import generator, stripes  # noqa: F401  (fixtures)
