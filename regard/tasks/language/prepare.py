@@ -25,6 +25,7 @@ from regard.training.objective import Loss, Objective
 NEEDED = 200  # steps of a whole run, below which little is learned
 LONG_MINUTES = 15.0  # from here on a larger model learns more than a smaller one that reads more
 PLENTY = 20_000_000  # tokens that no run here reads often enough to know by heart
+LITTLE = 4_000_000  # tokens that a long run does know by heart
 
 # What suits running text, found on characters of Shakespeare (docs/log.md): pairs of neighbours in a table,
 # few rows in a batch; and a size that the minutes can fill.
@@ -130,8 +131,9 @@ def with_dropout(config: Config, tokens: int) -> Config:
     """The config with a dropout that suits the run, where none was asked for: some if text is read often."""
     if config.model.dropout >= 0:
         return config
-    often = config.train.minutes >= LONG_MINUTES and tokens < PLENTY
-    return merge(config, {"model.dropout": 0.1 if often else 0.0})
+    if config.train.minutes < LONG_MINUTES or tokens >= PLENTY:
+        return merge(config, {"model.dropout": 0.0})
+    return merge(config, {"model.dropout": 0.2 if tokens < LITTLE else 0.1})
 
 
 def _tell(job: Job, train: Columns, valid: Columns | None, feed: RowFeed[RowBatch]) -> None:
