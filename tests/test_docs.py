@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 # From the first room a sentence enters to the last; a room may use those before it.
 ROOMS = (
-    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "images"),
+    *("errors", "atomic", "foreign", "process", "kinds", "config", "presets", "text", "files", "images"),
     *(
         "audio",
         "data",

@@ -1,7 +1,8 @@
 """`regard translate`: lines in, as many lines out, in order, for as long as lines come.
 
 A line is a text: sentences are found in it, unless every line is said to be one. What stands on the command
-line is a text too. The model is loaded before the output is opened, so that a broken one empties no file.
+line is a text too. Files of other formats come back as files (`files.py`). The model is loaded before the
+output is opened, so that a broken one empties no file.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ import typer
 from regard.cli.console import counted
 from regard.cli.options import takes
 from regard.errors import DataError, UsageError
+from regard.files.file import FORMATS, format_of
 from regard.foreign import LONGEST_LINE
 
 if TYPE_CHECKING:
@@ -50,9 +52,11 @@ class Options:
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="text|html", help="html: the input is one page; tags stay around their words."
+            "--format",
+            metavar="NAME",
+            help="text, html, md, srt, vtt, po, xliff, docx, pptx, odt, epub; auto: by the input's ending.",
         ),
-    ] = "text"
+    ] = "auto"
     glossary: Annotated[
         Path | None,
         typer.Option(
@@ -154,16 +158,26 @@ class Options:
 
     def _check_texts(self) -> None:
         """What is asked of a text as a whole, and what of a line, do not go together."""
-        if self.form not in ("text", "html"):
-            raise UsageError(f"--format ({self.form}) must be text or html")
-        whole = {"--format html": self.form == "html", "--glossary": self.glossary, "--words": self.words}
+        if self.form not in ("auto", "text", *FORMATS):
+            raise UsageError(f"--format ({self.form}) must be one of auto, text, {', '.join(FORMATS)}")
+        form = self.kind
+        whole = {f"--format {form}": form != "text", "--glossary": self.glossary, "--words": self.words}
         line: dict[str, Any] = {"--lines": self.lines, "--document": self.document, "--parses": self.parses}
         line |= {"--length": self.length, "--max-chars": self.max_chars}
         asked = [[flag for flag, given in flags.items() if given] for flags in (whole, line)]
         if all(asked):
             raise UsageError(f"{asked[0][0]} looks for sentences, {asked[1][0]} does not; give one of them")
-        if self.words and self.form == "html":
-            raise UsageError("--words tells of plain text; leave --format html out")
+        if form != "text" and (self.told or self.n_best > 1):
+            flag = "--words" if self.words else "--json" if self.as_json else "--n-best"
+            raise UsageError(f"{flag} tells of lines of text; a {form} comes back as one, leave it out")
+
+    @property
+    def kind(self) -> str:
+        """The format of the input: as it is said, or by the ending of its name."""
+        if self.form == "auto" and (self.by_line or self.text):
+            return "text"
+        found = (format_of(str(self.source)) or "text") if self.form == "auto" else self.form
+        return "text" if found == "txt" else found
 
     @property
     def told(self) -> bool:
@@ -190,17 +204,21 @@ class Options:
 @takes(Options)
 def translate(options: Options) -> None:
     """Translate text, line by line."""
-    from regard.cli.streams import is_standard, reading, refuse_same_file, writing
+    from regard.cli.streams import reading, refuse_same_file, writing
+    from regard.text.normalise import one_line
 
     refuse_same_file(options.source, options.output)
+    if options.kind != "text" and not options.text:
+        from regard.cli.files import translate_file
+
+        translate_file(options.source, options.output, options.kind, lambda texts: _seen(options, texts))
+        return
     with contextlib.nullcontext(_given(options)) if options.text else reading(options.source) as lines:
-        if options.document or options.form == "html":
-            lines = _joined(lines, fold=options.document)
-        found = _translations(options, lines)
-        seen = is_standard(options.output) and sys.stdout is not None and sys.stdout.isatty()
+        lines = _folded(lines) if options.document else lines
+        found = _seen(options, lines)
         with writing(options.output) as write:
-            for each in counted(found, "lines", on=None if seen else sys.stderr):
-                write(_as_json(each) if options.told else _plain(each, options))
+            for each in found:
+                write(_as_json(each) if options.told else one_line(each.text))
 
 
 def _given(options: Options) -> Iterator[str]:
@@ -208,9 +226,9 @@ def _given(options: Options) -> Iterator[str]:
     return (line for text in options.text or () for line in text.split("\n"))
 
 
-def _joined(lines: Iterator[str], *, fold: bool) -> Iterator[str]:
-    """All lines as one text; folded it is one line: see regard/text/documents.py."""
-    from regard.text import documents
+def _folded(lines: Iterator[str]) -> Iterator[str]:
+    """All lines as one: see regard/text/documents.py."""
+    from regard.text.documents import fold
 
     text: list[str] = []
     characters = 0
@@ -219,7 +237,16 @@ def _joined(lines: Iterator[str], *, fold: bool) -> Iterator[str]:
         characters += len(line) + 1
         if characters > LONGEST_LINE:
             raise DataError(f"the document has more than {LONGEST_LINE:,} characters; translate parts of it")
-    yield documents.fold("\n".join(text)) if fold else "\n".join(text)
+    yield fold("\n".join(text))
+
+
+def _seen(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
+    """The translations, counted where a person waits for them and does not see them come."""
+    from regard.cli.streams import is_standard
+
+    found = _translations(options, lines)
+    shown = options.kind == "text" and is_standard(options.output) and sys.stdout and sys.stdout.isatty()
+    return counted(found, "lines", on=None if shown else sys.stderr)
 
 
 def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
@@ -246,7 +273,8 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
     search["window"] = 1 if waiting else 0  # somebody waits for the answer to each line
     if options.by_line or not translator.by_sentence:
         return translator.stream(lines, **search)
-    return translator.texts(lines, html=options.form == "html", glossary=terms, words=options.words, **search)
+    html = options.kind != "text"
+    return translator.texts(lines, html=html, glossary=terms, words=options.words, **search)
 
 
 def _load(options: Options) -> "Translator":
@@ -268,13 +296,6 @@ def _load(options: Options) -> "Translator":
         engine=options.engine,
         shortlist=options.shortlist,
     )
-
-
-def _plain(each: "Translation", options: Options) -> str:
-    """A line in is a line out; a page has as many as it has."""
-    from regard.text.normalise import one_line
-
-    return each.text if options.form == "html" else one_line(each.text)
 
 
 def _as_json(each: "Translation") -> str:

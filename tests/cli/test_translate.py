@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command import POSITIONS, Run, command, complaint, environment, interruptible, letters, write_lines
+from formats import docx, members, run
 
 from regard.cli import main
 
@@ -297,8 +298,8 @@ def test_terms_and_words(model: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     ("flags", "said"),
     [
         (["--format", "html", "--lines"], "--format html looks for sentences, --lines does not"),
-        (["--format", "pdf"], "--format (pdf) must be text or html"),
-        (["--format", "html", "--words"], "--words tells of plain text"),
+        (["--format", "pdf"], "--format (pdf) must be one of auto, text, txt, md"),
+        (["--format", "html", "--words"], "--words tells of lines of text; a html comes back"),
         (["--glossary", "no.tsv"], "no.tsv"),
         (["--glossary", "one.tsv"], "one.tsv, line 1: give a term"),
         (["--glossary", "two.tsv"], "two.tsv, line 2: 'b' is there twice"),
@@ -312,3 +313,31 @@ def test_what_makes_no_sense_is_refused(
     write_lines(tmp_path / "two.tsv", ["b\tc", "b\td"])
     assert main.run(["translate", "-m", str(model), *flags, "a b"]) == 2
     assert said in capfd.readouterr().err.splitlines()[-1]
+
+
+def test_files_come_back_as_files(model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    film = tmp_path / "film.srt"
+    film.write_text("1\n00:00:01,000 --> 00:00:02,000\na b\n\n2\n00:00:03,000 --> 00:00:04,000\n<i>c</i>\n")
+    assert translated(capfd, "-m", model, "-i", film, "-o", tmp_path / "out.srt") == ""
+    found = (tmp_path / "out.srt").read_text()
+    assert found == film.read_text().replace("a b", "A B").replace(">c<", ">C<")
+    (tmp_path / "a.docx").write_bytes(docx([run("a b "), run("c", "<w:b/>")]))
+    translated(capfd, "-m", model, "-i", tmp_path / "a.docx", "-o", tmp_path / "b.docx")
+    made = members((tmp_path / "b.docx").read_bytes())["word/document.xml"].decode()
+    assert "A B" in made
+    assert made.count("<w:b/>") == 1
+    lines = translated(capfd, "-m", model, "-i", film, "--format", "text")
+    assert len(lines.splitlines()) == len(film.read_text().splitlines())
+
+
+@pytest.mark.parametrize("name", ["bad.docx", "none.srt", "bad.xliff"])
+def test_a_file_that_is_none_is_refused(
+    model: Path, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
+):
+    (tmp_path / f"bad{Path(name).suffix}").write_bytes(b"PK nonsense")
+    out = tmp_path / "out"
+    assert main.run(["translate", "-m", str(model), "-i", str(tmp_path / name), "-o", str(out)]) == 2
+    message = capfd.readouterr().err
+    assert message.count("\n") == 1
+    assert name in message
+    assert not out.exists()

@@ -6,7 +6,9 @@ The inputs are in `folders.py` and `texts.py`; a new finding becomes a line ther
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import formats
 from fuzz import folders, texts
+from fuzz.parsers import FILES
 
 
 @dataclass(frozen=True)
@@ -21,9 +23,14 @@ class Seeds:
 _JSON = 'null true NaN 1e999 "\\ud800" kind model vocab merges'
 _TENSORS = "F32 BF16 I32 shape data_offsets __metadata__"
 _TAGS = "<b> </b> <p> <code> <!-- --> &amp; &# translate=no <![CDATA[ <script>"
+_FILES = "PK <w:t> <!DOCTYPE [<!ENTITY --> ``` ** []( msgid msgstr <i> 00:00:01,000"
 _FIELDS = '"q": "words":true "glossary":{} "alternatives":10 "format":"html"'
 
 CORPUS = {
+    **{
+        f"file-{name}": Seeds("bytes", _FILES, lambda name=name: [formats.MAKERS[name]("A b. C", "d & e")])
+        for name in FILES
+    },
     "folder-config.json": Seeds("json", _JSON, folders.configs),
     "folder-generation.json": Seeds("json", _JSON, folders.generations),
     "folder-tokenizer.json": Seeds("json", _JSON, folders.tokenizers),

@@ -251,7 +251,21 @@ def _document(text: str, terms: dict[str, str], *, markup: bool) -> None:
     "".join(document.pieces(readings))
 
 
+def _file(form: str) -> Callable[[bytes], None]:
+    """A file of a format, and the same again with its own segments."""
+
+    def read(data: bytes) -> None:
+        from regard.files.file import open_data
+
+        opened = open_data(data, form, "a file")
+        opened.written(opened.segments)
+
+    return read
+
+
+FILES = ("md", "srt", "po", "xliff", "docx", "odt", "epub")
 PARSERS = {
+    **{f"file-{name}": _file(name) for name in FILES},
     **{f"folder-{name}": _folder(name) for name in FOLDER},
     "shortlist": shortlist,
     "metrics": metrics,

@@ -21,6 +21,7 @@ ROUNDS = 60  # inputs that are made for each reader; `make fuzz` makes as many a
 GROUPS = {
     "folders": ("folder-", "shortlist", "metrics"),
     "foreign": ("marian-", "bert-", "sentencepiece"),
+    "translated": ("file-",),
     "files": ("conllu", "text", "running", "lines", "python"),
     "settings": ("toml", "set", "options"),
     "requests": ("sentences", "markup", "glossary", "body"),
