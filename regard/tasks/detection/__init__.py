@@ -29,6 +29,7 @@ class Detection(Task):
     verb = "detect"
     models = ("transformer",)
     keys: ClassVar[Mapping[str, Any]] = {"detection": DetectionConfig}
+    looks = "regard.look.pictured:look_at_picture"
 
     def build(self, config: Config) -> Any:
         """A backbone, an encoder, and queries."""

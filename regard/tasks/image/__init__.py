@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from regard.training.lesson import Job, Lesson
 
 
+WIDTHS = (64, 96, 128, 192)
+OFTEN = 9  # epochs below which a narrower model learns more
+
+
 class Image(Task):
     """A picture, and what it shows."""
 
@@ -29,6 +33,7 @@ class Image(Task):
     verb = "classify"
     models = ("encoder", "conv")
     keys: ClassVar[Mapping[str, Any]] = {"image": ImageConfig}
+    looks = "regard.look.pictured:look_at_picture"
 
     def build(self, config: Config) -> Any:
         """Patches that look at patches, or convolutions."""
@@ -56,9 +61,9 @@ class Image(Task):
         """A model of a size that minutes can train."""
         return super().defaults() | {
             "model.kind": "encoder",
-            "model.d_model": 128,
-            "model.d_ff": 384,
-            "model.encoder_layers": 4,
+            "model.d_model": 96,
+            "model.d_ff": 288,
+            "model.encoder_layers": 3,
             "model.activation": "gelu",
             "positions.kind": "learned",
             "train.lr": 4e-3,
@@ -70,6 +75,9 @@ class Image(Task):
         """Heads that begin as a convolution have a shape of their own; layers that write mean nothing."""
         config = super().settle(config, asked, examples, base)
         chosen: dict[str, Any] = {"model.decoder_layers": int(config.model.kind == "conv")}
+        if base is None and examples is not None and not asked.keys() & {"model.d_model", "model.d_ff"}:
+            width = fitting_width(config, examples)
+            chosen |= {"model.d_model": width, "model.d_ff": 3 * width}
         if config.of(ImageConfig).start == "convolution":
             theirs = {"positions.kind": "quadratic", "model.n_heads": 9, "model.d_model": 144}
             chosen |= {key: value for key, value in theirs.items() if key not in asked}
@@ -124,6 +132,20 @@ class Image(Task):
         from regard.tasks.image.demo import Options, demo
 
         demo(Options(**options))
+
+
+def fitting_width(config: Config, examples: "Labelled") -> int:
+    """The widest model that sees every picture often enough in the minutes there are.
+
+    Reckoned for two cores: a picture of MNIST's size takes a millisecond at width 64, and by the square more.
+    """
+    minutes, survey = config.train.minutes, examples.train.survey
+    if not minutes:
+        return config.model.d_model
+    tall, wide = (min(side, 64) for side in survey.sizes.most_common(1)[0][0])
+    images = 60_000 * minutes * 784 / (tall * wide)  # that are seen at width 64
+    fits = [width for width in WIDTHS if images * (WIDTHS[0] / width) ** 2 >= OFTEN * survey.count]
+    return max(fits, default=WIDTHS[0])
 
 
 TASK = Image()

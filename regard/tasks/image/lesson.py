@@ -179,7 +179,7 @@ def settled(config: Config, data: Labelled) -> Config:
         "image.classes": len(data.train.labels),
     }
     if config.model.dropout < 0:
-        changes["model.dropout"] = 0.1
+        changes["model.dropout"] = 0.0
     return merge(config, changes)
 
 
