@@ -30,6 +30,7 @@ class Detection(Task):
     models = ("transformer",)
     keys: ClassVar[Mapping[str, Any]] = {"detection": DetectionConfig}
     looks = "regard.look.pictured:look_at_picture"
+    serves = "regard.serving.pictures:Detect"
 
     def build(self, config: Config) -> Any:
         """A backbone, an encoder, and queries."""

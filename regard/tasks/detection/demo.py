@@ -76,7 +76,8 @@ def demo(
     )
     run(TASK, TASK.read([train]), asked)
     found = TASK.evaluate(options.output, [test])
-    print(f"\n{found.text()} on {found.more['pictures']:,} scenes that training never saw")
+    told = ", ".join(found.text().splitlines())
+    print(f"\n{told} on {found.more['pictures']:,} scenes that training never saw")
     detector = TASK.load(options.output)
     some = sorted(test.glob("*.png"))[:SHOWN]
     pictures_drawn = [

@@ -43,6 +43,11 @@ class Object:
     score: float
     box: tuple[float, float, float, float]
 
+    def said(self) -> dict[str, Any]:
+        """As the server says it: a box is left, top, width and height."""
+        left, top, right, bottom = self.box
+        return {"label": self.name, "score": self.score, "box": [left, top, right - left, bottom - top]}
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -80,7 +85,7 @@ class Detector:
                 if isinstance(each, PictureError):
                     yield each
                 else:
-                    yield self._seen(next(found), each[1], threshold)
+                    yield self.seen(next(found), each[1], threshold)
 
     def _tried(self, given: Given) -> tuple[Any, tuple[int, int]] | PictureError:
         path = Path(given) if isinstance(given, str) else given
@@ -90,7 +95,8 @@ class Detector:
         except PictureError as error:
             return error
 
-    def _seen(self, found: Objects, size: tuple[int, int], threshold: float) -> Seen:
+    def seen(self, found: Objects, size: tuple[int, int], threshold: float) -> Seen:
+        """What is sure enough of what was found in a picture of that size."""
         assert found.scores is not None
         objects = [
             Object(self.names[int(label)], float(score), (float(a), float(b), float(c), float(d)))

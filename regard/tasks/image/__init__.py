@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.config import Config, merge
 from regard.config.image import ImageConfig
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Family, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -34,6 +34,7 @@ class Image(Task):
     models = ("encoder", "conv")
     keys: ClassVar[Mapping[str, Any]] = {"image": ImageConfig}
     looks = "regard.look.pictured:look_at_picture"
+    serves = "regard.serving.pictures:Classify"
 
     def build(self, config: Config) -> Any:
         """Patches that look at patches, or convolutions."""
@@ -121,6 +122,12 @@ class Image(Task):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(self.load(folder, device=device), Pictures(tuple(map(Path, files)), "test"))
+
+    def family(self) -> Family:
+        """Positions, pooling, stems, the theorem and convolutions; on glyphs."""
+        from regard.tasks.image.family import FAMILY
+
+        return FAMILY
 
     def demo(self, **options: Any) -> None:
         """On glyphs of the fonts that matplotlib ships."""
