@@ -12,7 +12,7 @@ Before this file: `regard.models.protocol`.
 
 import math
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -83,6 +83,11 @@ class Rules:
         ]
         limits = [torch.tensor(each, device=device) for each in (least, most)]
         return cls(limits[0], limits[1], config.length_penalty, vocab_size, specials)
+
+    def of_rows(self, rows: list[int]) -> "Rules":
+        """Those of some rows of the batch."""
+        first = None if self.first is None else self.first[rows]
+        return replace(self, least=self.least[rows], most=self.most[rows], first=first)
 
     def hypothesis(self, written: list[int], total: float) -> Hypothesis:
         """What was written, with its end if it came, and log p = total as an output with its score."""

@@ -38,7 +38,7 @@ class _Shape(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation")),
         *((name, c_int32) for name in ("gated", "post_norm", "precision")),
-        *((name, c_int32) for name in ("planes", "pairs")),
+        *((name, c_int32) for name in ("planes", "drafts", "pairs")),
         *((name, c_float) for name in ("eps", "source_scale", "target_scale", "pair_scale")),
         ("encoder", _Side),
         ("decoder", _Side),
@@ -83,6 +83,14 @@ class _Encode(Structure):
     ]
 
 
+class _Fill(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in ("rows", "threads", "limit", "banned_count", "encode")),
+        *((name, c_void_p) for name in ("ids", "starts", "memory", "states", "lengths", "banned")),
+        *((name, c_void_p) for name in ("places", "signs", "out_ids", "out_logp", "logits")),
+    ]
+
+
 @dataclass(frozen=True)
 class Call:
     """What one translation asks for; sentences as ids with their end."""
@@ -121,6 +129,7 @@ def _library() -> Any:
     library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
     library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
     library.regard_read.argtypes = [c_void_p, POINTER(_Read)]
+    library.regard_fill.argtypes = [c_void_p, POINTER(_Fill)]
     library.regard_forget.argtypes = [c_void_p]
     library.regard_encode.argtypes = [c_void_p, POINTER(_Encode)]
     library.regard_bound.argtypes = [c_int64]
@@ -289,6 +298,22 @@ class Packed:
         )
         if self._library.regard_encode(self._handle, request) != DONE:
             raise RegardError("the native engine ran out of memory; read shorter texts")
+
+    def fill(
+        self, ids: "array[int]", *, limit: int, tensors: dict[str, Any], numbers: dict[str, int]
+    ) -> None:
+        """Sources to memories, or places of outputs to what they say: see filling.h, which has the names.
+
+        `ids` are below the limit; `tensors` are what is read and written, arrays or addresses among them.
+        """
+        self._check(ids, limit)
+        given = {
+            name: each.buffer_info()[0] if isinstance(each, array) else each.data_ptr()
+            for name, each in (tensors | {"ids": ids}).items()
+            if each is not None
+        }
+        if self._library.regard_fill(self._handle, _Fill(**given, **numbers)) != DONE:
+            raise RegardError("the native engine ran out of memory; translate fewer lines at a time")
 
     @staticmethod
     def _check(ids: Sequence[int], limit: int) -> None:

@@ -22,6 +22,9 @@ from regard.layers.residual import Residual, gain_and_bias
 PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
 # The models that the engine knows, in their own words.
 BOTH, ALONE, READS = "encoder and decoder", "decoder", "encoder"
+DRAFTING = f"{BOTH} drafting"
+AT_ONCE = (f"{BOTH} masked", f"{BOTH} aligned")
+_TAKEN = {BOTH: (BOTH, DRAFTING)}  # who drafts can also be searched
 ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3, "gelu-tanh": 4, "relu2": 5, "geglu": 2, "swiglu": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
 Product = tuple[Tensor, Tensor | None]
@@ -50,6 +53,7 @@ class Weights:
     gated: bool
     post_norm: bool
     planes: int  # of a head, turned by rotary positions; 0: position vectors are added to the embeddings
+    drafts: int  # heads that propose tokens
     pairs: int  # rows of the table of neighbours; 0: there is none
     eps: float
     source_scale: float
@@ -67,7 +71,7 @@ def word_of(part: object) -> str:
 
 def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     """Why the engine cannot run this model as that kind, in a few words; None where it can."""
-    if word_of(model) != wanted:
+    if word_of(model) not in _TAKEN.get(wanted, (wanted,)):
         return f"it does not know the model kind {type(model).__name__}"
     if (pairs := getattr(model, "bigrams", None)) is not None and word_of(pairs) != "pairs":
         return f"it does not know the table of neighbours {type(pairs).__name__}"
@@ -75,7 +79,7 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
     if word_of(model.embedding.positions) not in ("nothing", "added"):
         return f"it does not know {type(model.embedding.positions).__name__} positions"
-    if wanted == BOTH and word_of(model.source_positions) != "nothing":
+    if wanted.startswith(BOTH) and word_of(model.source_positions) != "nothing":
         return "it reads no dependency trees"
     layers = _layers(model)
     if not layers:
@@ -121,6 +125,7 @@ def lay_out(model: Any) -> Weights:
         gated=first.feed_forward.gated,
         post_norm=not first.around_attention.first,
         planes=_planes(first.attention),
+        drafts=len(getattr(model, "drafts", ())),
         pairs=0 if pairs is None else len(pairs.weight),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
@@ -144,7 +149,7 @@ def _layers(model: Any) -> list[Any]:
 
 def _written(model: Any) -> Any:
     """The embedding of what is written, or of all where there is but one."""
-    return model.target_embedding if word_of(model) == BOTH else model.embedding
+    return model.target_embedding if word_of(model).startswith(BOTH) else model.embedding
 
 
 def _planes(heads: MultiHead) -> int:
@@ -181,11 +186,25 @@ def _tensors(model: Any) -> Iterator[Pair]:
         yield _joined([_keys_values(layer.cross) for layer in decoder])
     if decoder:
         yield model.output_weight, getattr(model, "output_bias", None)
+        yield from _drafts(getattr(model, "drafts", ()))
     norm = model.embedding.norm
     yield (None, None) if isinstance(norm, nn.Identity) else _gain_and_shift(norm)
     yield model.embedding.weight, None
     yield _written(model).weight, None
     yield getattr(getattr(model, "bigrams", None), "weight", None), None
+
+
+def _drafts(heads: Any) -> Iterator[Pair]:
+    """The heads that propose tokens: their first matrices one below the other, then the second of each."""
+    if not len(heads):
+        return
+    more = _padded(heads[0].inner.out_features) - heads[0].inner.out_features
+    firsts = [F.pad(head.inner.weight, (0, 0, 0, more)) for head in heads]
+    biases = [head.inner.bias for head in heads]
+    bias = None if biases[0] is None else torch.cat([F.pad(each, (0, more)) for each in biases])
+    yield torch.cat(firsts), bias
+    for head in heads:
+        yield head.outer.weight, head.outer.bias
 
 
 def _all_of(layers: Any) -> Iterator[Pair]:

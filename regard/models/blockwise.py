@@ -39,7 +39,7 @@ class Draft(nn.Module):
 class Blockwise(Transformer):
     """A Transformer that proposes `model.draft` tokens at a time, its own next one counted."""
 
-    native = "encoder and decoder, drafting"
+    native = "encoder and decoder drafting"
     objective = "regard.training.drafting:Drafted"
     way = "regard.decoding.blockwise:WAY"
     begins_with: ClassVar = ("transformer",)

@@ -18,7 +18,7 @@ from regard.models.parallel import AtOnce, Read
 class Ctc(AtOnce):
     """Every place of the up-sampled source says a token or nothing."""
 
-    native = "at once, aligned"
+    native = "encoder and decoder aligned"
     objective = "regard.training.ctc:Aligned"
     way = "regard.decoding.ctc:WAY"
     own: ClassVar[tuple[str, ...]] = ()

@@ -111,7 +111,7 @@ def across(lengths: Tensor, sources: Tensor, most: int) -> Tensor:
 class Parallel(AtOnce):
     """Hidden tokens are foreseen from the others and the source; so is the length of the output."""
 
-    native = "at once, masked"
+    native = "encoder and decoder masked"
     objective = "regard.training.filling:MaskPredict"
     way = "regard.decoding.maskpredict:WAY"
     own: ClassVar[tuple[str, ...]] = ("longer.",)

@@ -5,7 +5,9 @@
 #include <numeric>
 #include <string>
 
+#include "drafting.h"
 #include "encoding.h"
+#include "filling.h"
 #include "reading.h"
 #include "search.h"
 #include "trial.h"
@@ -18,7 +20,8 @@ constexpr int MORE = 128;  // places that a new past has beyond what it needs at
 class Engine {
 public:
     Engine(const Shape& shape, const Tensor* tensors, int count, const Kernels& path)
-        : model_(shape, tensors, count, path), searches_(model_), readings_(model_), encodings_(model_) {}
+        : model_(shape, tensors, count, path), searches_(model_), readings_(model_), encodings_(model_), fillings_(model_),
+          draftings_(model_) {}
 
     void narrow(const Lists& lists) { model_.narrow(lists); }
 
@@ -36,12 +39,19 @@ public:
         }
         // Each team has sentences of its own; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
-        auto crew = searches_.hire(teams, std::max(1, request.threads / teams));
         int slots = std::max(1, std::min(request.slots, (request.count + teams - 1) / teams));
-        for (auto& search : crew->jobs) search->start(request, queue, choice, slots, crew->next());
-        crew->run(request.places, queue.status);
-        if (queue.status != NO_MEMORY) searches_.dismiss(std::move(crew));
-        return queue.status;
+        if (!model_.drafts.empty() && request.beam == 1 && model_.shortlist.always.empty())
+            return search_with(draftings_, request, queue, choice, teams, slots);
+        return search_with(searches_, request, queue, choice, teams, slots);
+    }
+
+    int fill(const Fill& request) {
+        std::atomic<int> status{DONE};
+        auto crew = fillings_.hire(1, std::max(1, request.threads));
+        crew->jobs[0]->start(request, crew->next());
+        crew->run(request.places, status);
+        if (status == DONE) fillings_.dismiss(std::move(crew));
+        return status;
     }
 
     int read(const Read& request) {
@@ -78,10 +88,21 @@ public:
     }
 
 private:
+    template <class Job>
+    int search_with(Pool<Job>& pool, const Request& request, Queue& queue, const Choice& choice, int teams, int slots) {
+        auto crew = pool.hire(teams, std::max(1, request.threads / teams));
+        for (auto& job : crew->jobs) job->start(request, queue, choice, slots, crew->next());
+        crew->run(request.places, queue.status);
+        if (queue.status != NO_MEMORY) pool.dismiss(std::move(crew));
+        return queue.status;
+    }
+
     Model model_;
     Pool<Search> searches_;
     Pool<Reading> readings_;
     Pool<Encoding> encodings_;
+    Pool<Filling> fillings_;
+    Pool<Drafting> draftings_;
 };
 
 }  // namespace
@@ -89,7 +110,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 13; }
+EXPORT int32_t regard_version() { return 14; }
 
 // The names of all paths that were compiled in, the best first, with commas between them.
 EXPORT const char* regard_paths() {
@@ -139,6 +160,15 @@ EXPORT void regard_free(void* engine) { delete static_cast<regard::Engine*>(engi
 EXPORT int32_t regard_translate(void* engine, const regard::Request* request) {
     try {
         return static_cast<regard::Engine*>(engine)->translate(*request);
+    } catch (...) {
+        return regard::NO_MEMORY;
+    }
+}
+
+// Sources to memories, or places to what they say.
+EXPORT int32_t regard_fill(void* engine, const regard::Fill* request) {
+    try {
+        return static_cast<regard::Engine*>(engine)->fill(*request);
     } catch (...) {
         return regard::NO_MEMORY;
     }

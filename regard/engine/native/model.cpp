@@ -3,9 +3,19 @@
 #include "model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
+#include "sublayers.h"
+
 namespace regard {
+
+float log_mass(const Mass* parts, int count) {
+    float peak = parts[0].max, total = 0;
+    for (int i = 1; i < count; i++) peak = std::max(peak, parts[i].max);
+    for (int i = 0; i < count; i++) total += parts[i].sum * std::exp(parts[i].max - peak);
+    return peak + std::log(total);
+}
 
 void Worker::make_room(int tokens, int rows) {
     auto fit = [&](const Side& side, const Matrix& qkv, const Matrix& inner, size_t count) {
@@ -64,46 +74,6 @@ void Worker::multiply(const Matrix& w, const Rows& x, int part, float* c, Activa
     k_.product(w, x, from(w.panels, part), to(w.panels, part), target);
 }
 
-// A sub-layer's first product: of the rows, normed, to `c`.
-template <class Count>
-void Worker::begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation) {
-    sublayer_++;
-    share([&](int part) { multiply(w, enter(norm, count()), part, c.get(), activation); });
-}
-
-// Its last one: of what stands in `from`, added to the rows; it goes to the other side, since others may still read this one.
-template <class Count>
-void Worker::end(const Norm& norm, const Matrix& w, const Buffer<float>& from, int stride, const Count& count) {
-    share([&](int part) {
-        int m = count();
-        const float* residual = model_.shape.post_norm ? normed(norm, m) : x();
-        multiply(w, prepare(from.get(), m, w.k, stride), part, desk_.x[1 - side_].get(), LINEAR, residual);
-    });
-    side_ = 1 - side_;
-}
-
-template <class Count>
-void Worker::feed_forward(const FeedForward& layer, const Count& count) {
-    if (model_.shape.gated) gated(layer, count);
-    else begin(layer.norm, layer.inner, desk_.hidden, count, (Activation)model_.shape.activation);
-    end(layer.norm, layer.outer, desk_.hidden, layer.inner.width() / (model_.shape.gated ? 2 : 1), count);
-}
-
-// act(x W) ⊙ x V: a part has whole pairs of panels, so that its thread can close them at once.
-template <class Count>
-void Worker::gated(const FeedForward& layer, const Count& count) {
-    sublayer_++;
-    share([&](int part) {
-        const int pairs = layer.inner.panels / 2, first = from(pairs, part), some = to(pairs, part) - first;
-        const int wide = layer.inner.width(), m = count();
-        float* both = desk_.projected.get();
-        k_.product(layer.inner, enter(layer.norm, m), 2 * first, 2 * (first + some), {both, wide});
-        for (int i = 0; i < m; i++)
-            k_.gate(both + (size_t)i * wide + 2 * first * PANEL, (Activation)model_.shape.activation, some * PANEL,
-                    desk_.hidden.get() + (size_t)i * (wide / 2) + first * PANEL);
-    });
-}
-
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {
     const Norm& norm = model_.embedding_norm;
     int d = model_.shape.d_model;
@@ -143,8 +113,7 @@ const int32_t* Worker::ramp(int stride, int count) {
     return ramp_.data();
 }
 
-void Worker::encoder_attention(const std::vector<Source>& sources, int stride, int part) {
-    const Side& side = model_.shape.encoder;
+void Worker::self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part) {
     int group = side.heads / side.kv_heads, items = (int)sources.size() * side.kv_heads;
     int heads_width = side.heads * side.width, keys = side.kv_heads * side.width, first = 0;
     for (int item = 0; item < items; item++) {
@@ -210,7 +179,7 @@ void Worker::read_through(const std::vector<Source>& sources) {
     });
     for (const EncoderLayer& layer : model_.encoder) {
         begin(layer.norm, layer.qkv, desk_.projected, count);
-        share([&](int part) { encoder_attention(sources, layer.qkv.width(), part); });
+        share([&](int part) { self_attention(model_.shape.encoder, sources, layer.qkv.width(), part); });
         end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
         feed_forward(layer.feed_forward, count);
     }
@@ -304,8 +273,8 @@ void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) 
 }
 
 // All layers. `ahead`: a row may have several of the tokens, so that all keys are there before the first query looks; and
-// nothing is asked of the last one but its keys and values.
-void Worker::decode(const std::vector<Row>& rows, bool ahead) {
+// nothing is asked of the last one but its keys and values, unless the `whole` of it is wanted.
+void Worker::decode(const std::vector<Row>& rows, bool ahead, bool whole) {
     auto count = [&] { return (int)rows.size(); };
     side_ = 0;
     share([&](int part) {
@@ -321,7 +290,7 @@ void Worker::decode(const std::vector<Row>& rows, bool ahead) {
         auto look_at_keys = [&](int r, int head) { look_back(rows[(size_t)r], r, i, head); };
         begin(layer.norm, layer.qkv, desk_.projected, count);
         if (ahead) share([&](int part) { by_head(rows, part, keep_keys); });
-        if (ahead && i + 1 == (int)model_.decoder.size()) return;
+        if (ahead && !whole && i + 1 == (int)model_.decoder.size()) return;
         share([&](int part) {
             by_head(rows, part, [&](int r, int head) {
                 if (!ahead) keep_keys(r, head);
@@ -375,7 +344,7 @@ void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row
         for (int i = 0; i < own.m; i++) {
             float* x = logits + (size_t)i * width;
             size_t r = (size_t)(group.first + i);
-            masses[r * (size_t)stride + (size_t)(group.chunk + chunk)] = k_.mass(x, count);
+            if (masses != nullptr) masses[r * (size_t)stride + (size_t)(group.chunk + chunk)] = k_.mass(x, count);
             for (int32_t banned : choice.banned)
                 if (banned >= column && banned < column + count) x[banned - column] = -__builtin_inff();
             if (rows[r].early && choice.end >= column && choice.end < column + count)

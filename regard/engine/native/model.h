@@ -19,6 +19,7 @@ struct Side {
 struct Shape {
     int32_t d_model, source_vocab, target_vocab, activation, gated, post_norm, precision;
     int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
+    int32_t drafts;  // heads that propose tokens
     int32_t pairs;   // rows of the table of neighbours that is added to the decoder's embeddings; 0: none
     float eps, source_scale, target_scale, pair_scale;
     Side encoder, decoder;
@@ -84,6 +85,8 @@ struct Model {
     Norm encoder_norm, decoder_norm;
     Matrix memory;  // there are both: keys and values of all decoder layers from the encoder's output: [layer][k | v]
     Matrix output;  // there is a decoder
+    Matrix draft_inner;          // of all heads that propose tokens, one below the other
+    std::vector<Matrix> drafts;  // a head each
     Shortlist shortlist;
     const float *source_embedding, *target_embedding, *pairs;  // kept alive by the caller; the last may be null
 
@@ -101,6 +104,8 @@ struct Desk {
     Team team;
     Buffer<float> x[2];  // the rows between two sub-layers: each reads one and writes the other
     Buffer<float> projected, heads, hidden;
+    Buffer<float> closed, kept, joined, opened, drafted;  // of drafting.cpp
+    const float* signs = nullptr;   // of filling.cpp: where a place of an output stands (length, d_model)
     const float* places = nullptr;  // position vectors (length, d_model); rotary: sines and cosines (length, 2 planes); or null
 };
 
@@ -108,6 +113,7 @@ struct Source {
     const int32_t* ids;
     int length;
     float* memory;  // keys and values of all decoder layers, filled by encode: [layer][head][k | v][place][width]
+    float* states = nullptr;  // what the encoder made of its places (length, d_model), where it is handed out
     // Of an encoder that stands alone: `memory` is where its vectors go, and these are the places that are asked for.
     const int32_t* asked = nullptr;
     int asked_count = 0;
@@ -128,6 +134,7 @@ struct Row {
     int32_t length;  // of the source
     bool early;      // the end may not come yet
     int32_t before = 0;  // the token before this one, for the table of neighbours
+    const float* copied = nullptr;  // of an output that is written at once: the encoder's state across from it
 };
 
 constexpr int CHUNK = 32;  // most panels of the output layer that are summed together
@@ -152,6 +159,14 @@ struct Group {
     int chunk;  // where its masses begin
 };
 
+float log_mass(const Mass* parts, int count);  // log Σ exp of all parts
+
+// A sentence that goes on after a pass of drafting.h: the row that was kept last, and what it says.
+struct Kept {
+    int slot, row;
+    int32_t id;
+};
+
 // One thread with its scratch memory.
 class Worker {
 public:
@@ -166,6 +181,17 @@ public:
     // A decoder that stands alone. `ahead`: tokens of prompts, several of a row at once; else one a row, and what may come
     // next goes to logits (rows, whole panels).
     void read(const std::vector<Row>& tokens, bool ahead, float* const& logits);
+    // filling.cpp: outputs that are written at once, all places of them.
+    void hand_out(const std::vector<Source>& sources);
+    void fill(const std::vector<Source>& outputs, const std::vector<Row>& rows, const std::vector<Group>& groups,
+              std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride, float* const& logits);
+    void sign(const float* signs) { desk_.signs = signs; }
+    // drafting.cpp: several tokens of a sentence are read, then those after them proposed.
+    void check(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+               std::vector<Mass>& masses, const int& stride);
+    void propose(const std::vector<Kept>& kept, const std::vector<Row>& drafts, const std::vector<Group>& groups,
+                 std::vector<std::vector<TopK>>& tops);
+    void make_draft_room(int rows, int sentences);
     void make_room(int tokens, int rows);  // on the desk, before all of them
 
     template <class Work>
@@ -195,14 +221,14 @@ private:
     void embed(int row, const float* table, float scale, int32_t id, int position);
     void add_pair(int row, int32_t before, int32_t id);
     void turn_head(float* head, int position) const;
-    void encoder_attention(const std::vector<Source>& sources, int stride, int part);
+    void self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part);
     void read_through(const std::vector<Source>& sources);
     void remember(const std::vector<Source>& sources, const Rows& rows, int part);
     void give(const std::vector<Source>& sources, Pooling pooling, int part);
     template <class Work>
     void by_head(const std::vector<Row>& rows, int part, const Work& work);
     void look(const float* q, const Seen& seen, int row, int head);
-    void decode(const std::vector<Row>& rows, bool ahead);
+    void decode(const std::vector<Row>& rows, bool ahead, bool whole = false);
     void keep_own(const Row& row, int r, int layer, int head);
     void look_back(const Row& row, int r, int layer, int head);
     void cross_attention(const std::vector<Row>& rows, int layer, int part);

@@ -61,6 +61,9 @@ Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels
     reader.read(decoder_norm);
     if (reads() && writes()) reader.read(memory);
     if (writes()) reader.read(output);
+    drafts.resize((size_t)given.drafts);
+    if (given.drafts > 0) reader.read(draft_inner);
+    for (Matrix& draft : drafts) reader.read(draft);
     reader.read(embedding_norm);
     source_embedding = reader.take().weight;
     target_embedding = reader.take().weight;

@@ -72,20 +72,12 @@ void Search::plan(Worker& worker) {
     if (over) worker.team().wake(0);  // the one that called
 }
 
-float Search::log_mass(int row, int chunks) const {
-    const Mass* parts = masses_.data() + (size_t)row * (size_t)stride_;
-    float peak = parts[0].max, total = 0;
-    for (int i = 1; i < chunks; i++) peak = std::max(peak, parts[i].max);
-    for (int i = 0; i < chunks; i++) total += parts[i].sum * std::exp(parts[i].max - peak);
-    return peak + std::log(total);
-}
-
 void Search::advance(Slot& slot, int first_row) {
     size_t beam = (size_t)request_->beam;
     candidates_.clear();
     int parts = chunks(slot);
     for (int r = 0; r < (int)slot.live.size(); r++) {
-        float mass = log_mass(first_row + r, parts);
+        float mass = log_mass(masses_.data() + (size_t)(first_row + r) * (size_t)stride_, parts);
         size_t before = candidates_.size();
         for (auto& tops : tops_)
             for (const Candidate& each : tops[(size_t)(first_row + r)].best)

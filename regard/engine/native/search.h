@@ -80,7 +80,6 @@ private:
     };
     void plan(Worker& worker);
     void advance(Slot& slot, int first_row);
-    float log_mass(int row, int chunks) const;
     void put_aside(Slot& slot, const Next& next, bool ended);
     void finish(Slot& slot);
     void admit();

@@ -9,7 +9,9 @@ from pathlib import Path
 import torch
 
 from regard.engine.engine import ENGINES, Engine, left_aside, precision_named
+from regard.engine.filler import PackedFiller
 from regard.engine.shortlist import Shortlist
+from regard.engine.weights import AT_ONCE, word_of
 from regard.errors import UsageError
 from regard.tasks.translation.translator import Translator, load_readable
 
@@ -46,7 +48,17 @@ def equip(
     shortlist: Shortlist | None = None,
 ) -> None:
     """Give a translator the engine, or the note that says why it has none."""
-    reason = left_aside(translator.model, precision=precision, engine=engine)
+    if (word := word_of(translator.model)) in AT_ONCE:
+        reason = left_aside(translator.model, word, precision=precision, engine=engine)
+        if shortlist is not None:
+            raise UsageError(
+                "--shortlist is for models that write token by token; this one writes all at once"
+            )
+        if reason is None:
+            translator.engine = PackedFiller(translator.model, precision=precision)
+            return
+    else:
+        reason = left_aside(translator.model, precision=precision, engine=engine)
     if reason is None:
         translator.engine = Engine(translator.model, precision=precision, shortlist=shortlist)
         return
