@@ -12,7 +12,7 @@ from regard.look.behaviour import behaviour
 from regard.look.words import Side
 
 if TYPE_CHECKING:
-    from regard.look.look import Look
+    from regard.look.look import Look, Passed
     from regard.look.maps import Map
 
 FORMAT, VERSION = "regard-look", 1
@@ -36,7 +36,17 @@ def document(seen: "Look", *, vectors: bool = True) -> dict[str, Any]:
         "off": {name: sorted(heads) for name, heads in seen.off.items()},
         "sides": {name: _side(seen, name, side) for name, side in seen.sides.items()},
         "alignment": _alignment(seen),
+        **({"passes": [_pass(each) for each in seen.passes]} if seen.passes else {}),
         "maps": [_map(each, vectors=vectors) for each in seen.maps],
+    }
+
+
+def _pass(one: "Passed") -> dict[str, Any]:
+    return {
+        "tokens": list(one.tokens),
+        "written": list(one.written),
+        "confidence": [round(each, 4) for each in one.confidence],
+        "looked": None if one.looked is None else rounded(one.looked, 4),
     }
 
 

@@ -43,6 +43,21 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Passed:
+    """One pass over all places of an output: what stood there afterwards, and where each place looked."""
+
+    tokens: tuple[str, ...]
+    written: tuple[bool, ...]  # in this pass; the others were there before
+    confidence: tuple[float, ...]
+    looked: Tensor | None = None  # (T, S): the mean of the heads, in the layer that is sharpest
+
+    @property
+    def text(self) -> str:
+        """The tokens one after the other."""
+        return " ".join(self.tokens)
+
+
+@dataclass(frozen=True)
 class Look:
     """One answer with the attention of every layer and head."""
 
@@ -59,6 +74,7 @@ class Look:
     titles: Mapping[str, str] = field(default_factory=dict)  # what people call the sides
     origin: Origin = field(default_factory=Origin)
     off: Mapping[str, Collection[int]] = field(default_factory=dict)  # heads that were switched off
+    passes: tuple[Passed, ...] = ()  # of a model that writes all at once
 
     @property
     def translation(self) -> str:

@@ -5,10 +5,12 @@ it: `look.py`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from regard.attention.switch import heads_off
 from regard.errors import DataError, ModelError
+from regard.look.at_once import look_at_once, writes_at_once
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps
 from regard.look.trace import RUNNERS, Watched, follow
@@ -39,9 +41,13 @@ def look_at_translation(
         raise DataError("there is nothing to look at: the text is empty")
     keep = None if only is None else frozenset(only).__contains__
     numbers = check_size(translator.model, len(ids) + 1, keep, most)
+    silent = {name: sorted(set(heads)) for name, heads in (off or {}).items()}
+    if writes_at_once(translator.model):
+        with heads_off(silent):
+            seen = look_at_once(translator, text, vectors=vectors and numbers <= most, keep=keep)
+        return replace(seen, origin=origin, off=silent)
     begin, end = tokenizer.begin_id, tokenizer.end_id
     watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
-    silent = {name: sorted(set(heads)) for name, heads in (off or {}).items()}
     with heads_off(silent):
         (found,) = Translator(watched, tokenizer, translator.decode).stream([text], beam=beam)
     written = [*found.ids, *([] if found.truncated else [end])]

@@ -16,6 +16,7 @@ from torch import Tensor
 from regard.attention.record import attentions, record
 from regard.data.inputs import pad_sources
 from regard.tasks.translation.align import Tokens, Traced, token_spans
+from regard.tasks.translation.retrace import retrace, writes_at_once
 
 if TYPE_CHECKING:
     from regard.tasks.translation.translator import Translator
@@ -61,6 +62,10 @@ def weights_of(
     translator: "Translator", read: Sequence[list[int]], written: Sequence[Sequence[int]]
 ) -> list[tuple[list[float], Tensor]]:
     """Of each row the probabilities (T,) of what was written, and where it looked (T, S), in one pass."""
+    if writes_at_once(translator.model):
+        sizes = [(len(ids), len(source)) for ids, source in zip(written, read, strict=True)]
+        seen = retrace(translator, read, written)
+        return [(sure, _sharpest(each, size)) for (sure, each), size in zip(seen, sizes, strict=True)]
     with torch.inference_mode(), record() as tape:
         logp = _forced(translator, read, written)
     layers = [
