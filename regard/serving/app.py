@@ -41,7 +41,8 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
 def _takes(model: type[schema.Given]) -> dict[str, Any]:
     """The description of what a route reads."""
     shape = {"schema": model.model_json_schema()}
-    kinds = ("application/json", "application/x-www-form-urlencoded")
+    plain = ["application/json", "application/x-www-form-urlencoded"]
+    kinds = ["multipart/form-data"] if model.has_file else plain
     return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, shape)}}
 
 

@@ -8,6 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from starlette.datastructures import Headers
@@ -29,27 +30,31 @@ class Bodies:
     def __init__(self, limits: Limits, desk: Desk) -> None:
         self.limits, self.desk, self.held = limits, desk, 0
 
-    async def fields(self, request: Request, checked: Callable[[dict[str, Any]], Given]) -> Given:
+    async def fields(
+        self, request: Request, checked: Callable[[dict[str, Any]], Given], *, file: bool = False
+    ) -> Given:
         """What `checked` makes of every field of the request; fields that are repeated become a list.
 
-        A long request is taken apart in another thread; its bytes count as held until that is done.
+        With `file`, one of them may be a file (`Sent`), and the request as large as that may be. A long
+        request is taken apart in another thread; its bytes count as held until that is done.
         """
         query: bytes = request.scope["query_string"]
         data = b""
         if request.method not in ("GET", "HEAD"):
             length = request.headers.get("content-length", "")
-            if length.isdecimal() and int(length[:20]) > self.limits.body:
-                self._too_large()
-            data = await self._read(request)
+            most = self.limits.body + (self.limits.file if file else 0)
+            if length.isdecimal() and int(length[:20]) > most:
+                self._too_large(most)
+            data = await self._read(request, most)
         try:
             kind = request.headers.get("content-type", "")
             if len(data) + len(query) <= PARSED:
-                return checked(parse(query, kind, data))
-            return await self.desk.do(lambda: checked(parse(query, kind, data)), long=True)
+                return checked(parse(query, kind, data, file=file))
+            return await self.desk.do(lambda: checked(parse(query, kind, data, file=file)), long=True)
         finally:
             self.held -= len(data)
 
-    async def _read(self, request: Request) -> bytes:
+    async def _read(self, request: Request, most: int) -> bytes:
         """The body, whose bytes are held from now on."""
         parts: list[bytes] = []
         size = 0
@@ -58,8 +63,8 @@ class Bodies:
                 async for part in request.stream():
                     size += len(part)
                     self.held += len(part)
-                    if size > self.limits.body:
-                        self._too_large()
+                    if size > most:
+                        self._too_large(most)
                     if self.held > self.limits.bodies:
                         raise Refusal(429, "too many large requests at once", retry_after=1)
                     parts.append(part)
@@ -73,11 +78,19 @@ class Bodies:
             raise
         return b"".join(parts)
 
-    def _too_large(self) -> NoReturn:
-        raise Refusal(413, f"the request is larger than {self.limits.body} bytes")
+    def _too_large(self, most: int) -> NoReturn:
+        raise Refusal(413, f"the request is larger than {most} bytes")
 
 
-def parse(query: bytes, kind: str, data: bytes) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Sent:
+    """A file in a form."""
+
+    name: str
+    data: bytes
+
+
+def parse(query: bytes, kind: str, data: bytes, *, file: bool = False) -> dict[str, Any]:
     """The fields of a query string and a body; `kind` is the body's content type."""
     given = _joined(parse_query(query))
     if not data.strip():
@@ -86,7 +99,7 @@ def parse(query: bytes, kind: str, data: bytes) -> dict[str, Any]:
     if name == "application/x-www-form-urlencoded":
         return given | _joined(parse_query(data))
     if name == "multipart/form-data":
-        return given | _joined(_multipart(kind, data))
+        return given | _joined(_multipart(kind, data, files=int(file)))
     return given | parse_json(data)
 
 
@@ -154,7 +167,7 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
-def _multipart(kind: str, data: bytes) -> list[tuple[str, str]]:
+def _multipart(kind: str, data: bytes, *, files: int = 0) -> list[tuple[str, Any]]:
     async def once() -> Any:
         yield data
 
@@ -162,14 +175,20 @@ def _multipart(kind: str, data: bytes) -> list[tuple[str, str]]:
         parser = MultiPartParser(
             Headers({"content-type": kind}),
             once(),
-            max_files=0,
+            max_files=files,
             max_fields=FIELDS,
             max_part_size=max(1, len(data)),
         )
+        parser.spool_max_size = len(data) + 1  # a file stays in memory, for nothing here may wait
         form = _at_once(parser.parse())
     except (MultiPartException, KeyError, ValueError, LookupError) as error:
         raise Refusal(400, f"Invalid request: broken form ({getattr(error, 'message', error)})") from None
-    return [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+    found = []
+    for name, value in form.multi_items():
+        found.append(
+            (name, value if isinstance(value, str) else Sent(value.filename or "", value.file.read()))
+        )
+    return found
 
 
 def _at_once(task: Coroutine[Any, Any, Any]) -> Any:
@@ -182,7 +201,7 @@ def _at_once(task: Coroutine[Any, Any, Any]) -> Any:
     raise Refusal(400, "Invalid request: broken form")
 
 
-def _joined(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def _joined(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Fields by name; one that comes again makes a list."""
     fields: dict[str, Any] = {}
     for name, value in pairs:

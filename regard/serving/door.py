@@ -26,11 +26,11 @@ Model = TypeVar("Model", bound=Given)
 
 async def read(service: "Service", request: Request, model: type[Model]) -> Model:
     """The checked fields of a request whose key is right."""
-    return await read_fields(service, request, model.of)
+    return await read_fields(service, request, model.of, file=model.has_file)
 
 
 async def read_fields(
-    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields]
+    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields], *, file: bool = False
 ) -> Fields:
     """What `checked` makes of the fields of a request whose key is right."""
     header = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -40,7 +40,7 @@ async def read_fields(
         service.check_key(str(key) for key in given if key)
         return checked(fields)
 
-    return await service.bodies.fields(request, with_key)
+    return await service.bodies.fields(request, with_key, file=file)
 
 
 @contextlib.asynccontextmanager

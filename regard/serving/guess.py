@@ -1,16 +1,20 @@
-"""Which of some languages a text is in, told by its script and by how well their models spell it.
+"""Which of some languages a text is in, and how sure that is.
 
-No library and no data: letters have a script, and a vocabulary learned from a language spells it in fewer
-tokens than others do. What cannot be told apart so is not: it gets equal shares. Used by `served.py`.
+A small identifier tells (`regard.text.identify`). Of languages that it does not know, letters have a script,
+and a vocabulary learned from a language spells it in fewer tokens than others do; what that does not part
+gets equal shares. Used by `served.py`.
 """
 
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from regard.text.identify import READ, language, languages_in
 from regard.text.languages import script_of
 
-READ = 2000  # characters that a guess reads
+ODDS = 8  # of a language that is served, before anything is read
+LEAST = 0.05  # probability of a language that is still told
+SURE = 0.8  # probability from which a text is said to be in a language
 # The names that Unicode gives to letters, and the scripts that are written with them.
 _SCRIPTS = {
     "LATIN": {"Latn"},
@@ -29,6 +33,44 @@ _SCRIPTS = {
     "ARMENIAN": {"Armn"},
     "TAMIL": {"Taml"},
 }
+
+
+def weighed(text: str, codes: Sequence[str]) -> dict[str, float]:
+    """How likely a text is in each language; those of `codes`, which are served, are asked for more often."""
+    mine = {language(code) for code in codes}
+    found = {code: share * (ODDS if code in mine else 1) for code, share in languages_in(text).items()}
+    total = sum(found.values())
+    return {code: share / total for code, share in sorted(found.items(), key=lambda each: -each[1])}
+
+
+def guesses(text: str, codes: Sequence[str], count: Callable[[str, str], int]) -> list[tuple[str, float]]:
+    """Those of `codes` that the text may be in, the likeliest first, each with how sure that is, 0 to 100."""
+    found = weighed(text, codes)
+    if found and all(language(code) in found for code in codes):
+        return sorted(((code, _percent(found[language(code)])) for code in codes), key=lambda each: -each[1])
+    best = likeliest(text, codes, count)
+    return [(code, _percent(1 / len(best)) if found else 0.0) for code in best]
+
+
+def told(text: str, codes: Sequence[str]) -> list[tuple[str, float]]:
+    """The languages that a text may be in, among `codes` or not; the likeliest first."""
+    names = {language(code): code for code in codes}
+    likely = [(code, share) for code, share in weighed(text, codes).items() if share >= LEAST]
+    return [(names.get(code, code), _percent(share)) for code, share in likely]
+
+
+def elsewhere(text: str, codes: Sequence[str]) -> tuple[str, float] | None:
+    """The language that a text is surely in, if that is none of `codes`."""
+    found = weighed(text, codes)
+    if not found or not all(language(code) in found for code in codes):
+        return None
+    best, share = next(iter(found.items()))
+    mine = {language(code) for code in codes}
+    return (best, _percent(share)) if share >= SURE and best not in mine else None
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 1)
 
 
 def likeliest(text: str, codes: Sequence[str], count: Callable[[str, str], int]) -> list[str]:

@@ -11,11 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from regard.errors import RegardError
+from regard.files.file import FORMATS
 from regard.serving import schema
 from regard.serving.answers import answer, in_json, ready
 from regard.serving.asked import Asked
 from regard.serving.door import event, read, results
 from regard.serving.family import Route
+from regard.serving.filed import ordered
 from regard.serving.limits import Refusal
 from regard.serving.translating import Translating
 
@@ -31,6 +33,14 @@ class LibreTranslate(Translating):
         return (
             Route("/translate", self.translate, schema.Translate, told, queued=True, direct=True),
             Route("/translate/stream", self.stream, schema.Translate, EVENTS, queued=True),
+            Route(
+                "/translate_file",
+                self.translate_file,
+                schema.TranslateFile,
+                {"model": schema.TranslatedFile},
+                queued=True,
+            ),
+            Route("/download_file/{name}", self.download_file, gives={"content": {"application/*": {}}}),
             Route("/detect", self.detected, schema.Detect, {"model": list[schema.Detected]}),
             Route("/languages", self.languages, gives={"model": list[schema.Language]}),
             Route("/frontend/settings", self.settings),
@@ -45,6 +55,29 @@ class LibreTranslate(Translating):
         found = await results(request, asked.job, asked.batcher)
         asked.place.computed()
         return ready(await self.told(asked, found, in_json))
+
+    async def translate_file(self, request: Request) -> Response:
+        """Translate a file; the answer says where the translated one is fetched."""
+        given = await read(self.service, request, schema.TranslateFile)
+        self.service.check_ready()
+        errand = await self.desk.do(lambda: ordered(given), long=True)
+        asked = await self._begin(request, errand.ask)
+        found = await results(request, asked.job, asked.batcher)
+        asked.place.computed()
+        data = await self.told(asked, found, lambda tree: errand.written(tree["translatedText"]))
+        name = self.kept.put(errand.name, data)
+        return answer({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
+
+    async def download_file(self, request: Request) -> Response:
+        """A file that was translated."""
+        name = request.path_params["name"]
+        data = self.kept.get(name)
+        shown = name.partition(".")[2]
+        headers = {
+            "content-disposition": f'attachment; filename="{shown}"',
+            "x-content-type-options": "nosniff",
+        }
+        return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def stream(self, request: Request) -> Response:
         """Translate; the answer comes as server-sent events, a sentence each."""
@@ -101,6 +134,7 @@ class LibreTranslate(Translating):
             {
                 "apiKeys": keys,
                 "charLimit": self.limits.characters,
+                "filesTranslation": True,
                 "frontendTimeout": 500,
                 "keyRequired": keys,
                 "language": {
@@ -108,6 +142,6 @@ class LibreTranslate(Translating):
                     "target": {"code": target, "name": names[target]},
                 },
                 "suggestions": False,
-                "supportedFilesFormat": [],
+                "supportedFilesFormat": [f".{form}" for form in FORMATS],
             }
         )

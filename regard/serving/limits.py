@@ -22,6 +22,8 @@ LOOK_NUMBERS = 400_000  # weights in an answer of `/attention`, and as many of t
 LOOK_BYTES = 80  # that a number of it takes while it becomes text
 CACHES = 96_000_000  # bytes that all sentences under way in the native engine write into
 SCRATCH = 96_000_000  # bytes for attention that is told, and looks that become text, in all threads
+KEPT_FILES = 64_000_000  # bytes of translated files that wait to be fetched
+KEPT_SECONDS = 1200.0  # that they wait
 HEADERS = 100  # of a request
 HEAD = 131_072  # bytes before the body; a text may come in the address
 CONNECTIONS = 2000  # open at a time, where there are descriptors for them
@@ -57,6 +59,7 @@ class Limits:
     tokens: int = 4096  # padded source tokens in one batch
     seconds: float = 120.0  # from the whole request to the last sentence of its answer
     held: int = 96_000_000  # bytes for all requests under way; one may have a third of them
+    file: int = 5_000_000  # bytes of a file to be translated
     cache: int = 256_000_000  # bytes for keys and values of all texts that are being written
     body_seconds: float = 10.0  # for a client to send its request
     send_seconds: float = 30.0  # for a client to take what is sent
@@ -70,7 +73,7 @@ class Limits:
     @property
     def bodies(self) -> int:
         """Bytes of all requests that are being received; past them newcomers are sent away."""
-        return 8 * self.body
+        return 8 * self.body + 2 * self.file
 
     @property
     def long_requests(self) -> int:

@@ -5,7 +5,7 @@ as not given, and a wrong value is named in one line. Before this file: `body.py
 """
 
 import json
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -39,6 +39,7 @@ class Given(BaseModel):
     """What every request may hold."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+    has_file: ClassVar[bool] = False  # it is a form, one of whose fields is a file
 
     api_key: Annotated[str, Field(max_length=1000, description="Where the server asks for one.")] = ""
 
@@ -70,6 +71,16 @@ class Translate(Given):
     def texts(self) -> list[str]:
         """The texts, one or many."""
         return [self.q] if isinstance(self.q, str) else self.q
+
+
+class TranslateFile(Given):
+    """A file to translate; what it is, its name says."""
+
+    has_file: ClassVar[bool] = True
+
+    file: Annotated[Any, Field(json_schema_extra={"type": "string", "format": "binary"})]
+    source: Annotated[Code, Field(description="A language code, or auto.")] = "auto"
+    target: Annotated[Code, Field(description="A language code.")]
 
 
 class Detect(Given):
@@ -141,6 +152,12 @@ class Language(BaseModel):
     code: str
     name: str
     targets: list[str]
+
+
+class TranslatedFile(BaseModel):
+    """Where a translated file is fetched, for twenty minutes."""
+
+    translatedFileUrl: str  # noqa: N815
 
 
 class Translated(BaseModel):

@@ -1,9 +1,8 @@
 """The translators that are served, found by their languages.
 
 A folder tells its languages in its config; `en-de=DIR` says them for it. With `auto` the source language is
-the only one that leads to the target, or the one whose script the text is written in, or the one whose model
-spells the text in the fewest tokens; where that does not tell them apart, the client is asked. Before this
-file: model folders; after it: `engine.py`, `translating.py`.
+the likeliest of those that lead to the target (`guess.py`); a text that is surely in another is refused.
+Before this file: model folders; after it: `engine.py`, `translating.py`.
 """
 
 import re
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from regard.config.file import read_config
 from regard.errors import UsageError
 from regard.serving.family import Loading, Place
-from regard.serving.guess import likeliest
+from regard.serving.guess import elsewhere, guesses, told
 from regard.serving.limits import CACHES, Refusal
 from regard.text.languages import language_name
 
@@ -106,16 +105,20 @@ class Directory:
         raise Refusal(400, f"no model translates from {source} to {target}; there are {there}")
 
     def guess(self, text: str, target: str = "") -> list[tuple[str, float]]:
-        """Languages that the text may be in, the likeliest first, each with its share from 0 to 100.
+        """Languages that the text may be in, the likeliest first, each with how sure that is, 0 to 100.
 
-        With a target, those that can be translated to it. Languages that cannot be told apart have equal
-        shares.
+        With a target, those that can be translated to it; a refusal where the text is surely in another.
         """
-        sources = [source for source, to in self.places if not target or to == target]
         if not target:
-            sources += [to for _, to in self.places]
-        best = likeliest(text, list(dict.fromkeys(sources)), self._fewest)
-        return [(code, round(100 / len(best), 1)) for code in best]
+            codes = [code for pair in self.places for code in pair]
+            return told(text, codes) or guesses(text, list(dict.fromkeys(codes)), self._fewest)
+        sources = [source for source, to in self.places if to == target]
+        if sources and (other := elsewhere(text, sources)):
+            there = f"no model here translates it to {target}" if other[0] != target else "it needs none"
+            raise Refusal(
+                400, f"the text is in {other[0]}, by {other[1]:g}%: {there}; say source to insist on another"
+            )
+        return guesses(text, sources, self._fewest)
 
     def _fewest(self, code: str, text: str) -> int:
         """The fewest tokens that a model of this language spells the text in."""

@@ -5,6 +5,7 @@ it are `document.py` and `batcher.py`.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ from regard.serving.asked import Asked, Cut, answer, small
 from regard.serving.batcher import Job
 from regard.serving.engine import Glance, Order, Pair
 from regard.serving.family import Family, Place
-from regard.serving.guess import READ
+from regard.serving.filed import Kept
 from regard.serving.limits import Refusal
 from regard.serving.room import Place as Seat
 from regard.serving.schema import Attention, Detect, Translate, sound
@@ -24,10 +25,13 @@ from regard.tasks.task import Task
 from regard.tasks.translation.document import Document, Sentence
 from regard.tasks.translation.reading import Reading
 from regard.tasks.translation.texts import Handling, cut
+from regard.text.identify import READ, identifier
 
 if TYPE_CHECKING:
     from regard.serving.service import Service
 
+TAGGED = 20_000  # characters of HTML that its language is looked for in
+_TAGS = re.compile(r"<[^<>]*>")
 TURN = 8  # pieces of a stream after which others have their turn
 Result = TypeVar("Result")
 
@@ -40,6 +44,7 @@ class Translating(Family):
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
         super().__init__(service, task, places)
         self.directory = Directory(places)
+        self.kept = Kept()
         self.limits, self.room, self.desk = service.limits, service.room, service.desk
         self.quick, self.slow, self.metrics = service.quick, service.slow, service.metrics
 
@@ -51,6 +56,7 @@ class Translating(Family):
     def load(self, place: Place) -> None:
         """Into the directory."""
         self.directory.models[pair_of(place)] = load_served(place, self.service.loading)
+        identifier()  # the first time is slow
 
     def engine_threads(self) -> int | None:
         """Those of the engine with the most; None where one model has no engine."""
@@ -115,7 +121,8 @@ class Translating(Family):
 
     def _cut(self, ask: Translate) -> Cut:
         texts = sound(ask.texts)
-        pair, detected = self._pair(ask.source, ask.target, "\n".join(texts))
+        read = "\n".join(texts) if ask.format == "text" else _TAGS.sub(" ", "\n".join(texts)[:TAGGED])
+        pair, detected = self._pair(ask.source, ask.target, read)
         served = self.directory.models[pair]
         documents, count = [], 0
         handling = Handling.of(html=ask.format == "html", glossary=ask.glossary)
@@ -143,7 +150,7 @@ class Translating(Family):
         guesses = self.directory.guess(text, target)
         if not guesses:
             self.directory.find(source, target)
-        if len(guesses) > 1:
+        if len(guesses) > 1 and guesses[0][1] == guesses[1][1]:
             codes = ", ".join(code for code, _ in guesses)
             raise Refusal(400, f"the text may be in {codes}; say which as source")
         code, confidence = guesses[0]

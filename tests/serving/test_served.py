@@ -68,12 +68,31 @@ def test_pairs_are_found_however_they_are_spelled():
 
 def test_auto_is_the_only_way_or_the_script_or_nothing():
     directory = Directory(places("en-de", "ru-de", "fr-it"))
-    assert directory.guess("anything", "it") == [("fr", 100.0)]
-    assert directory.guess("Привет, мир", "de") == [("ru", 100.0)]
-    assert directory.guess("hello", "de") == [("en", 100.0)]
+    (only,) = directory.guess("lundi", "it")
+    assert only[0] == "fr"
+    assert only[1] < 100
+    assert directory.guess("Привет, мир", "de")[0][0] == "ru"
+    assert [code for code, _ in directory.guess("hello there", "de")] == ["en", "ru"]
     assert directory.guess("hello", "xx") == []
-    assert directory.guess("hello") == [(code, 25.0) for code in ("en", "fr", "de", "it")]
-    assert directory.guess("12 - 3", "de") == [("en", 50.0), ("ru", 50.0)]
+    assert directory.guess("12 - 3", "de") == [("en", 0.0), ("ru", 0.0)]
+    assert directory.guess("12 - 3") == [(code, 0.0) for code in ("en", "de", "ru", "fr", "it")]
+
+
+def test_a_text_in_another_language_is_not_called_ours():
+    directory = Directory(places("en-de", "ru-de"))
+    text = "Das ist ein ganz gewöhnlicher Satz auf Deutsch."
+    code, sure = directory.guess(text)[0]
+    assert code == "de"
+    assert sure > 80
+    with pytest.raises(Refusal, match=r"the text is in de, by .*it needs none"):
+        directory.guess(text, "de")
+    with pytest.raises(Refusal, match=r"in fr, by .*no model here translates it to de"):
+        directory.guess("Je ne sais pas où sont mes clés ce matin.", "de")
+
+
+def test_languages_that_nobody_knows_are_told_by_their_vocabulary():
+    directory = Directory(places("qaa-de", "qab-de"))
+    assert directory.guess("hello", "de") == [("qaa", 50.0), ("qab", 50.0)]
 
 
 def test_of_one_script_the_vocabulary_decides():
