@@ -18,8 +18,8 @@ class Options:
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, with "
-            "what sentence-transformers adds), or a .bin file of llama2.c.",
+            help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, "
+            "with what sentence-transformers adds, ViT, DeiT), or a .bin file of llama2.c.",
             show_default=False,
         ),
     ]
@@ -37,7 +37,14 @@ def import_(options: Options) -> None:
     with new_folder(options.output) as place:
         loaded = known.read(options.folder)
         card = known.card(options.folder, loaded)
-        save(place, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card=card)
+        save(
+            place,
+            config=loaded.config,
+            model=loaded.model,
+            tokenizer=loaded.text,
+            files=loaded.files,
+            card=card,
+        )
     task = task_named(loaded.config.task)
     text = "the [MASK] sat" if task.verb == "fill" else "text"
     note(f"{options.output} is ready: echo {text} | regard {task.verb} -m {options.output}")

@@ -23,6 +23,7 @@ class ImageConfig:
     stem: str = "convolution"  # how a patch becomes a vector
     blocks: int = 1  # of two convolutions, after each halving of the stem
     pooling: str = "attention"  # how the patches become one vector; first: a place of its own in front
+    front: int = 1  # places in front, where image.pooling=first
     start: str = "random"  # convolution: each head begins at one place of a K×K kernel (the theorem)
     classes: int = 0  # 0: taken from the examples
     flip: str = "auto"  # whether a mirrored picture is still the same thing; auto: tried out on the pictures
@@ -33,6 +34,7 @@ class ImageConfig:
             between(f"image.{name}", getattr(self, name), 0, 4096)
         rule(self.channels in (0, 1, 3), f"image.channels ({self.channels}) must be between 0 and 3, not 2")
         between("image.patch", self.patch, 0, 1024)
+        between("image.front", self.front, 1, 16)
         between("image.blocks", self.blocks, 0, 16)
         between("image.classes", self.classes, 0, 100_000)
         between("image.augment", self.augment, 0, 4)

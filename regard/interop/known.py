@@ -1,7 +1,7 @@
 """Which of the formats a folder or file is in, by looking at it, and what is read of it.
 
     config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, gpt_neox, llama, bert,
-                                   distilbert
+                                   distilbert, vit, deit
     *.bin                          a model of llama2.c
 
 Before this file: one file a format; after it: `regard import`.
@@ -25,6 +25,8 @@ READERS = {
     "llama": "llama",
     "bert": "bert",
     "distilbert": "bert",
+    "vit": "vit",
+    "deit": "vit",
 }
 
 
@@ -51,12 +53,13 @@ def card(path: Path, loaded: Loaded) -> str:
     shape, task = loaded.config.model, task_named(loaded.config.task)
     stacks = {"encoder": shape.encoder_layers, "decoder": shape.decoder_layers}
     layers = " and ".join(f"{count} {name}" for name, count in stacks.items() if count)
+    tokens = f"- a vocabulary of {loaded.text.vocab_size:,} tokens\n" if loaded.text else ""
     return (
         f"# {with_article(task.noun).capitalize()} imported from {code(path.resolve().name)}\n\n"
         f"- {layers} layers, "
         f"d\\_model {shape.d_model}, {shape.n_heads} heads, {shape.norm}-norm, "
         f"{count_parameters(loaded.model):,} parameters\n"
-        f"- a vocabulary of {loaded.tokenizer.vocab_size:,} tokens\n\n"
+        f"{tokens}\n"
         "Its training data and scores are told where it came from. Use it with "
         f"`regard {task.verb} -m DIR`.\n"
     )

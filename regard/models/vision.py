@@ -49,12 +49,12 @@ class Vision(nn.Module):
         self.stem = Patches(
             max(1, image.channels), max(1, image.patch), shape.d_model, stem=image.stem, blocks=image.blocks
         )
-        places = Grid(1, self.grid.places + 1) if first else self.grid
+        places = Grid(1, self.grid.places + image.front) if first else self.grid
         self.positions = grid_positions(kind, shape.d_model, places)
         relations = partial(grid_relations, kind, grid=self.grid)
         self.encoder, _ = encoder_stack(config, relations)
         self.encoder_norm = closing_norm(config)
-        self.whole = nn.Parameter(torch.zeros(1, 1, shape.d_model)) if first else None
+        self.whole = nn.Parameter(torch.zeros(1, image.front, shape.d_model)) if first else None
         pool = image.pooling == "attention"
         none = partial(grid_relations, "none", grid=self.grid)
         self.pool = AttentionPool(heads_for(config, pooling(), none), shape.d_model) if pool else None

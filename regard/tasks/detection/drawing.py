@@ -20,7 +20,7 @@ def drawn(source: Path | bytes, objects: Sequence[Object], names: Sequence[str])
     times = max(1, -(-_PAPER // max(image.size)) if max(image.size) < _PAPER // 2 else 1)
     image = image.resize((image.width * times, image.height * times), Image.Resampling.NEAREST)
     pen = ImageDraw.Draw(image)
-    letters = max(11, max(image.size) // 45)
+    letters = max(13, max(image.size) // 28)
     font = ImageFont.load_default(letters)
     for one in reversed(objects):  # the surest lies on top
         colour = COLOURS[names.index(one.name) % len(COLOURS)]
