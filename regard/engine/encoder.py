@@ -18,6 +18,7 @@ from torch import Tensor
 
 from regard.engine.engine import at_most, precision_named, refusal
 from regard.engine.library import Packed
+from regard.engine.path import NARROW, path
 from regard.engine.places import Places
 from regard.engine.weights import READS, lay_out
 from regard.errors import UsageError
@@ -31,14 +32,14 @@ class PackedEncoder:
     """One model in packed weights. Calls from several threads at once are fine."""
 
     def __init__(self, model: Encoder, *, precision: str = "auto", threads: int = 0) -> None:
-        """`precision` auto: int8. `threads` 0: as many as torch uses and may run.
+        """`precision` auto: int8, but fp32 where a weight has fewer than eight bits, which vectors show.
 
-        Later changes to the model's weights are not seen.
+        `threads` 0: as many as torch uses and may run. Later changes to the model's weights are not seen.
         """
         reason = refusal(model, READS)
         if reason is not None:
             raise UsageError(f"the native engine cannot run this model: {reason}")
-        self.precision = precision_named(precision, auto="int8")
+        self.precision = precision_named(precision, auto="fp32" if path() in NARROW else "int8")
         self.threads = at_most(threads)
         self._packed = Packed(lay_out(model), precision=self.precision)
         self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)

@@ -16,10 +16,11 @@ from typing import Any
 from regard.errors import UsageError
 from regard.process import machine
 
-VERSION = 14  # of the calls; a library that was built from other sources is not used
+VERSION = 15  # of the calls; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 SIZES = (64, 2048, 512)  # rows, columns, what is summed, in products that are timed
 MODULE = "regard.engine._native"
+NARROW = ("avx2",)  # paths whose int8 has six bits of a weight: see native/avx2.cpp
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 FORCED = "REGARD_ENGINE_PATH"  # in the environment: the path to take
 

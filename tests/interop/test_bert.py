@@ -231,6 +231,26 @@ def test_a_vocabulary_of_another_kind_is_refused(folder: Path, text: str) -> Non
         known.read(folder)
 
 
+def test_real_vectors_are_those_of_the_published_pipeline(
+    real: Any, shared_data: Path, tmp_path: Path
+) -> None:
+    """transformers' BERT, the mean of the places, length 1."""
+    with (shared_data / "stsb" / "stsb-en-test.csv").open(newline="", encoding="utf-8") as file:
+        texts = [row[0] for row in csv.reader(file)][::43]
+    folder = real("minilm-l6")
+    theirs = transformers.AutoModel.from_pretrained(folder).eval()
+    given = transformers.AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
+    with torch.inference_mode():
+        hidden = theirs(**given).last_hidden_state
+    mask = given["attention_mask"][..., None]
+    wanted = ((hidden * mask).sum(1) / mask.sum(1)).numpy()
+    loaded = known.read(folder)
+    save(tmp_path, config=loaded.config, model=loaded.model, tokenizer=loaded.tokenizer, card="")
+    for precision, least in (("fp32", 0.99999), ("auto", 0.99)):
+        found = regard.load(tmp_path, precision=precision).embed(texts)
+        assert cosines(found, wanted).min() > least
+
+
 @pytest.mark.parametrize(("name", "published"), [("minilm-l6", 0.8203), ("gte-small", 0.8557)])
 def test_real_weights_see_likeness_as_published(
     real: Any, shared_data: Path, tmp_path: Path, name: str, published: float

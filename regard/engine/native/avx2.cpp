@@ -12,7 +12,7 @@ BEGIN_PATH(avx2, "avx2,fma")
 // Bytes are not used whole: eight products of 127 and 32 are the most that 16 bits can sum, and summing eight before
 // widening is what makes int8 fast on a CPU without dot products of bytes.
 constexpr const char* NAME = "avx2";
-constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 32, ROW_LIMIT = 63, ROW_OFFSET = 64;
+constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 32, ROW_LOW = 0, ROW_HIGH = 127;
 constexpr int FLOAT_ROWS = 6, FLOAT_SUMS = 12, BYTE_ROWS = 3, BYTE_SUMS = 6;
 
 #include "vectors.inc"
@@ -53,7 +53,7 @@ END_PATH
 BEGIN_PATH(avx_vnni, "avx2,fma,avxvnni")
 
 constexpr const char* NAME = "avx-vnni";
-constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 127, ROW_LIMIT = 127, ROW_OFFSET = 128;
+constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 127, ROW_LOW = 0, ROW_HIGH = 255;
 constexpr int FLOAT_ROWS = 6, FLOAT_SUMS = 12, BYTE_ROWS = 6, BYTE_SUMS = 12;
 
 #include "vectors.inc"

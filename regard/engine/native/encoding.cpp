@@ -6,7 +6,7 @@
 
 namespace regard {
 
-constexpr int TOGETHER = 128;  // tokens: enough for the products, few enough to stay in the second cache
+constexpr int TOGETHER = 256;  // tokens: enough for the products, few enough for the caches
 
 Batches::Batches(const Encode& request, int teams) : order((size_t)request.rows) {
     auto length = [&](int i) { return request.starts[i + 1] - request.starts[i]; };

@@ -56,7 +56,7 @@ void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int 
     if (precision == BF16) return to_panels(*this, weight, halves.fit(size), halved);
     int8_t* to = bytes.fit((size_t)width() * (size_t)padded());
     scale.fit((size_t)width());
-    start.fit((size_t)width());
+    total.fit((size_t)width());
     const auto limit = (float)path.weight_limit;
     for (int i = 0; i < n; i++) {
         const float* row = weight + (size_t)i * k;
@@ -64,13 +64,13 @@ void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int 
         for (int j = 0; j < k; j++) peak = std::max(peak, std::fabs(row[j]));
         scale.get()[i] = peak / limit;
         float factor = peak > 0 ? limit / peak : 0.0f;
-        int32_t total = 0;
+        int32_t sum = 0;
         for (int j = 0; j < k; j++) {
             auto value = (int8_t)std::lrintf(row[j] * factor);
             to[at_byte(i, j)] = value;
-            total += value;
+            sum += value;
         }
-        start.get()[i] = -path.row_offset * total;
+        total.get()[i] = sum;
     }
 }
 
@@ -92,7 +92,7 @@ void Matrix::shape_like(const Matrix& from, int columns) {
     n = columns, k = from.k, panels = (columns + PANEL - 1) / PANEL, precision = from.precision, depth = from.depth;
     bias.fit((size_t)width());
     scale.fit((size_t)width());
-    start.fit((size_t)width());
+    total.fit((size_t)width());
     if (precision == INT8) bytes.fit((size_t)width() * (size_t)padded());
     if (precision == FP32) floats.fit((size_t)width() * (size_t)k);
     if (precision == BF16) halves.fit((size_t)width() * (size_t)k);
@@ -124,7 +124,7 @@ void Matrix::take(const Matrix& from, const int32_t* chosen, int from_panel, int
             if (precision == BF16) copy_column(from.halves.get(), column, halves.get(), to, k);
             if (precision != INT8) continue;
             scale.get()[to] = from.scale.get()[column];
-            start.get()[to] = from.start.get()[column];
+            total.get()[to] = from.total.get()[column];
             columns[i] = from.flat.get() + (size_t)column * (size_t)size;
         }
         if (precision != INT8) continue;

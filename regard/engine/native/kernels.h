@@ -92,7 +92,7 @@ struct Matrix {
     Buffer<int8_t> bytes;
     Buffer<float> scale;    // int8: (panels * 16)
     Buffer<int8_t> flat;    // int8, where columns are taken from it: (n, k), a column after the other
-    Buffer<int32_t> start;  // int8: (panels * 16), what takes the left side's offset out of a sum
+    Buffer<int32_t> total;  // int8: (panels * 16), the sum of a column's bytes, which takes the rows' zero out of a product
     Buffer<float> bias;     // (panels * 16), zeros where there is none
 
     void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted, const Kernels& path);
@@ -105,12 +105,13 @@ struct Matrix {
     int padded() const { return (k + STRIDE - 1) / STRIDE * STRIDE; }  // k in bytes; what is more is zero
 };
 
-// The left side of a product: m rows of k floats, or of bytes offset + y with x = scale · y, one scale a row. Rows of
-// bytes may be read up to the next multiple of 16.
+// The left side of a product: m rows of k floats, or of bytes with x = scale · (byte - zero), a scale and a zero a row. Rows
+// of bytes may be read up to the next multiple of 16.
 struct Rows {
     const float* floats = nullptr;
     const uint8_t* bytes = nullptr;
     const float* scale = nullptr;
+    const int32_t* zero = nullptr;
     int m = 0, stride = 0;
 };
 
@@ -158,15 +159,15 @@ struct Seen {
 // One path. Integers are exact, and a row's sums of floats have one order, so that neighbours change no bit of it.
 struct Kernels {
     const char* name;
-    int weight_limit, row_limit;  // int8: the largest weight, the largest number of a row
-    int row_offset;               // what a row's bytes are more than its numbers; the sum's start takes it out again
+    int weight_limit;     // int8: the largest weight
+    int row_low, row_high;  // int8: the least and the largest byte of a row; below zero where its bytes have a sign
     int depth;                    // of k that lie together in a byte matrix
     void (*product)(const Matrix&, const Rows&, int from_panel, int to_panel, const Target&);
     // gain (x - mean) / deviation + shift; without a shift, gain x / √mean(x²).
     void (*normalise)(const float* x, const float* gain, const float* shift, float eps, int n, float* y);
     // y = act(what opens) · what passes, from panels of both in turn: x (2 n), y (n); n is a multiple of 16.
     void (*gate)(const float* x, Activation, int n, float* y);
-    void (*quantise)(const float* x, int n, uint8_t* y, float* scale);
+    void (*quantise)(const float* x, int n, uint8_t* y, float* scale, int32_t* zero);
     void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);

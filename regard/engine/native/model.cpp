@@ -50,14 +50,15 @@ const float* Worker::normed(const Norm& norm, int m) {
 // The left side of a product; a thread that takes two parts of a piece of work makes it once.
 Rows Worker::prepare(const float* floats, int m, int n, int stride) {
     if (prepared_at_ == turn) return prepared_;
-    Rows rows{floats, nullptr, nullptr, m, stride};
+    Rows rows{floats, nullptr, nullptr, nullptr, m, stride};
     if (model_.shape.precision == INT8) {
         int padded = (n + PANEL - 1) / PANEL * PANEL;
         uint8_t* bytes = bytes_.fit((size_t)m * stride);
         float* scale = scale_.fit((size_t)m);
+        int32_t* zero = zero_.fit((size_t)m);
         for (int i = 0; i < m; i++)
-            k_.quantise(floats + (size_t)i * stride, padded, bytes + (size_t)i * stride, scale + i);
-        rows.bytes = bytes, rows.scale = scale;
+            k_.quantise(floats + (size_t)i * stride, padded, bytes + (size_t)i * stride, scale + i, zero + i);
+        rows.bytes = bytes, rows.scale = scale, rows.zero = zero;
     }
     prepared_ = rows, prepared_at_ = turn;
     return rows;
@@ -334,7 +335,8 @@ void Worker::write(const Rows& hidden, const Group& group, const std::vector<Row
     Rows own = hidden;
     own.m = group.count;
     if (own.floats != nullptr) own.floats += (size_t)group.first * own.stride;
-    if (own.bytes != nullptr) own.bytes += (size_t)group.first * own.stride, own.scale += group.first;
+    if (own.bytes != nullptr)
+        own.bytes += (size_t)group.first * own.stride, own.scale += group.first, own.zero += group.first;
     int chunks = choice.chunks(), panels = choice.chunk(), width = panels * PANEL;
     float* logits = logits_.fit((size_t)own.m * width);
     for (int chunk = from(chunks, part); chunk < to(chunks, part); chunk++) {

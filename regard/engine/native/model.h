@@ -247,6 +247,7 @@ private:
     uint32_t prepared_at_ = 0;                // the piece of work that it belongs to
     Buffer<float> normed_, scale_, scores_, logits_;
     Buffer<uint8_t> bytes_;
+    Buffer<int32_t> zero_;
     std::vector<int32_t> ramp_;
     int ramp_stride_ = 0;
 };

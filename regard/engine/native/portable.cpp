@@ -8,7 +8,7 @@ namespace regard {
 namespace portable {
 
 constexpr const char* NAME = "portable";
-constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 127, ROW_LIMIT = 127, ROW_OFFSET = 128;
+constexpr int LANES = 8, DEPTH = 4, WEIGHT_LIMIT = 127, ROW_LOW = 0, ROW_HIGH = 255;
 constexpr int FLOAT_ROWS = 4, FLOAT_SUMS = 8, BYTE_ROWS = 2, BYTE_SUMS = 4, PACKED = LANES;
 
 #include "vectors.inc"
@@ -23,7 +23,7 @@ INLINE I dot(I sums, I row, I weights) {
     return sums;
 }
 
-INLINE void to_bytes(const float* x, float factor, uint8_t* y) { plain_bytes(x, factor, y); }
+INLINE void to_bytes(const float* x, float factor, int32_t zero, uint8_t* y) { plain_bytes(x, factor, zero, y); }
 
 INLINE void four_sums(const F (&sums)[4], float scale, float* out) {
     for (int j = 0; j < 4; j++) out[j] = scale * sum(sums[j]);

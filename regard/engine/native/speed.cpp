@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 struct Work {
     Buffer<float> floats, results, scale;
     Buffer<uint8_t> bytes;
+    Buffer<int32_t> zero;
     Rows rows;
     Target target;
 
@@ -27,8 +28,9 @@ struct Work {
         bytes.fit((size_t)m * stride);
         results.fit((size_t)m * w.width());
         std::fill_n(scale.fit((size_t)m), m, 1.0f);
-        rows = {w.precision == INT8 ? nullptr : floats.get(), w.precision == INT8 ? bytes.get() : nullptr, scale.get(), m,
-                stride};
+        zero.fit((size_t)m);
+        rows = {w.precision == INT8 ? nullptr : floats.get(), w.precision == INT8 ? bytes.get() : nullptr, scale.get(),
+                zero.get(), m, stride};
         target.c = results.get();
         target.stride = w.width();
     }

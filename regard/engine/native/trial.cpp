@@ -68,7 +68,7 @@ bool floats_agree(const Kernels& path, const Sizes& s, Precision precision, Acti
         for (int j = 0; j < s.n; j++) more.row(i)[j] = numbers.next();
     }
     Target target{c.row(0), c.stride, 0, activation, residual ? more.row(0) : nullptr, more.stride};
-    path.product(w, {x.row(0), nullptr, nullptr, s.m, x.stride}, 0, w.panels, target);
+    path.product(w, {x.row(0), nullptr, nullptr, nullptr, s.m, x.stride}, 0, w.panels, target);
     for (int i = 0; i < s.m; i++)
         for (int column = 0; column < s.n; column++) {
             double sum = w.bias.get()[column], size = 0;
@@ -82,6 +82,9 @@ bool floats_agree(const Kernels& path, const Sizes& s, Precision precision, Acti
     return true;
 }
 
+// A byte of a row as its path reads it.
+int number_of(const Kernels& path, uint8_t byte) { return path.row_low < 0 ? (int8_t)byte : byte; }
+
 // Bytes are summed exactly: with factors of 1 the product is the whole number that a plain loop gives. The rows hold the
 // extremes too, which narrow sums could not carry.
 bool bytes_agree(const Kernels& path, const Sizes& s) {
@@ -94,39 +97,47 @@ bool bytes_agree(const Kernels& path, const Sizes& s) {
     Grid c(s.m, s.n);
     Buffer<uint8_t> bytes;
     std::vector<float> ones((size_t)s.m, 1);
+    std::vector<int32_t> zero((size_t)s.m);
     const int stride = w.padded();
     bytes.fit((size_t)s.m * stride);
-    auto value = [&](int i, int j) { return bytes.get()[(size_t)i * stride + j] - path.row_offset; };
-    for (int i = 0; i < s.m; i++)
-        for (int j = 0; j < stride; j++) {
-            int number = (int)std::lrintf(numbers.next() / 1.25f * (float)path.row_limit);
-            bytes.get()[(size_t)i * stride + j] = (uint8_t)(path.row_offset + (i == 0 ? path.row_limit : number));
-        }
-    path.product(w, {nullptr, bytes.get(), ones.data(), s.m, stride}, 0, w.panels, {c.row(0), c.stride});
+    auto some = [&] {  // any byte of a row
+        float share = (numbers.next() / 1.25f + 1) / 2;
+        return path.row_low + (int)std::lrintf(share * (float)(path.row_high - path.row_low));
+    };
+    for (int i = 0; i < s.m; i++) {
+        zero[(size_t)i] = i == 0 ? path.row_low : some();
+        for (int j = 0; j < stride; j++)
+            bytes.get()[(size_t)i * stride + j] = (uint8_t)(i == 0 ? path.row_high : some());
+    }
+    path.product(w, {nullptr, bytes.get(), ones.data(), zero.data(), s.m, stride}, 0, w.panels, {c.row(0), c.stride});
     for (int i = 0; i < s.m; i++)
         for (int column = 0; column < s.n; column++) {
             int32_t sum = 0;
-            for (int j = 0; j < s.k; j++) {
-                // With an offset of 0 the byte is the number itself, of either sign.
-                int left = path.row_offset == 0 ? (int8_t)bytes.get()[(size_t)i * stride + j] : value(i, j);
-                sum += left * w.bytes.get()[w.at_byte(column, j)];
-            }
+            for (int j = 0; j < s.k; j++)
+                sum += (number_of(path, bytes.get()[(size_t)i * stride + j]) - zero[(size_t)i]) *
+                       w.bytes.get()[w.at_byte(column, j)];
             if (c.row(i)[column] != (float)sum) return false;
         }
     return true;
 }
 
-bool quantised(const Kernels& path, int n) {
+// Rows of both signs, and of one: `shift` moves the numbers.
+bool quantised(const Kernels& path, int n, float shift) {
     Numbers numbers;
     Grid x(1, n);
-    float peak = 0, scale = 0;
-    for (int i = 0; i < n; i++) peak = std::max(peak, std::fabs(x.row(0)[i] = numbers.next()));
+    float high = 0, low = 0, scale = 0;
+    int32_t zero = 0;
+    for (int i = 0; i < n; i++) {
+        float value = x.row(0)[i] = numbers.next() + shift;
+        high = std::max(high, value), low = std::min(low, value);
+    }
     std::vector<uint8_t> bytes((size_t)x.stride);
-    path.quantise(x.row(0), x.stride, bytes.data(), &scale);
-    if (!near(scale, peak / (float)path.row_limit, 0)) return false;
+    path.quantise(x.row(0), x.stride, bytes.data(), &scale, &zero);
+    if (!near(scale, (high - low) / (float)(path.row_high - path.row_low - 1), 0)) return false;
     for (int i = 0; i < x.stride; i++) {
-        int found = path.row_offset == 0 ? (int8_t)bytes[(size_t)i] : bytes[(size_t)i] - path.row_offset;
-        if (std::abs(found) > path.row_limit || std::fabs(found - x.row(0)[i] / scale) > 0.5001f) return false;
+        int found = number_of(path, bytes[(size_t)i]);
+        if (found < path.row_low || found > path.row_high) return false;
+        if (std::fabs((float)(found - zero) - x.row(0)[i] / scale) > 0.5001f) return false;
     }
     return true;
 }
@@ -209,7 +220,8 @@ std::string fault(const Kernels& path, const Sizes& s) {
             if (!floats_agree(path, s, precision, activation, false)) return "the product of floats";
         if (!floats_agree(path, s, precision, LINEAR, true)) return "the product with a residual";
     }
-    if (!quantised(path, s.k)) return "bytes of a row";
+    for (float shift : {-2.0f, -0.3f, 0.0f, 2.0f})
+        if (!quantised(path, s.k, shift)) return "bytes of a row";
     if (!normalised(path, s.k, true)) return "the norm";
     if (!normalised(path, s.k, false)) return "the norm of root mean squares";
     for (Activation activation : {GELU, SILU})

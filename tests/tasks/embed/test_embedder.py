@@ -55,8 +55,9 @@ def test_batches_hold_every_row_once(lengths: list[int], tokens: int) -> None:
 
 
 def test_int8_is_near_and_what_only_the_engine_can_do_is_refused_without_it(
-    embedder: Embedder, sentence_encoder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    sentence_encoder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    embedder = regard.load(sentence_encoder, precision="int8")
     assert embedder.reader.engine.precision == "int8"
     exact = regard.load(sentence_encoder, engine="readable").embed(LINES)
     assert 0.99 < cosines(embedder.embed(LINES), exact).min() < 1
