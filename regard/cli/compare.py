@@ -25,7 +25,14 @@ if TYPE_CHECKING:
 
 # Phrases of the default data; few are scored on, because a variant that has not learned writes long lines.
 SPLITS = {"train": 60_000, "valid": 200, "test": 300}
-OURS = ("data", "variants", "results", "cost", "theorem")  # what a folder of comparisons holds, by stem
+OURS = (
+    "data",
+    "variants",
+    "results",
+    "cost",
+    "theorem",
+    "decoding",
+)  # what a folder of comparisons holds, by stem
 
 
 class CompareCommand(TyperCommand):
@@ -78,6 +85,13 @@ class Options:
     )
     widths: Annotated[str, typer.Option(help="With --cost: the widths d.")] = "64,128,256,512,1024"
     seconds: Annotated[float, typer.Option(help="With --cost: time for measuring.")] = 80.0
+    decoding: Annotated[
+        bool,
+        typer.Option(
+            "--decoding",
+            help="Ways to write with the model folders that are named, the teacher first, on --test.",
+        ),
+    ] = False
     theorem: Annotated[
         bool, typer.Option("--theorem", help="Attention that is a convolution, and where its heads look.")
     ] = False
@@ -86,7 +100,9 @@ class Options:
 @takes(Options)
 def compare(options: Options) -> None:
     """The attention family side by side: quality, time, memory."""
-    if options.cost or options.theorem:
+    if options.decoding:
+        compare_decoding(options)
+    elif options.cost or options.theorem:
         if options.cost and options.theorem:
             raise UsageError("--cost and --theorem are two comparisons; ask for one")
         if options.files:
@@ -94,6 +110,33 @@ def compare(options: Options) -> None:
         (compare_cost if options.cost else show_theorem)(options)
     else:
         compare_family(options)
+
+
+def compare_decoding(options: Options) -> None:
+    """The table of decoders: printed and written."""
+    if options.cost or options.theorem:
+        raise UsageError("--decoding, --cost and --theorem are three comparisons; ask for one")
+    if not options.files or not options.test:
+        raise UsageError(
+            "--decoding needs model folders, the teacher first, and --test SRC REF to measure on"
+        )
+    folder = make_folder(options.output)
+    from regard.compare.decoding import decoding_report, measure
+    from regard.tasks.translation.files import corpus_of
+
+    pairs = [(pair.src, pair.tgt) for pair in corpus_of(options.test).pairs()]
+    with progress() as said:
+        found = measure(options.files, pairs, said)
+    text, facts = decoding_report(found), [asdict(each) for each in found]
+    under = [
+        f"scored on {', '.join(path.name for path in options.test)}, {found[0].signature}",
+        f"on {machine()}",
+    ]
+    lines = "\n".join(f"- {line}" for line in under)
+    write(folder / "decoding.md", f"# Ways of decoding side by side\n\n{text}\n\n{lines}\n")
+    write(folder / "decoding.json", json.dumps(facts, indent=2) + "\n")
+    show(text, facts, as_json=options.as_json)
+    note(f"written: {folder / 'decoding.md'}, decoding.json")
 
 
 def compare_cost(options: Options) -> None:

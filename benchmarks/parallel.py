@@ -1,0 +1,217 @@
+"""Several tokens at once on Multi30k: a teacher, and students with and without distillation.
+
+Each part may be run by itself, killed and repeated; the last one, `report`, measures what is there and writes
+the table. A shape is a preset; the students begin with the teacher's weights, unless `--from-scratch`.
+
+    python benchmarks/parallel.py teacher ../shared/data/multi30k --out runs/par --minutes 30
+    python benchmarks/parallel.py ctc parallel blockwise ../shared/data/multi30k --out runs/par --minutes 30
+    python benchmarks/parallel.py raw-ctc raw-parallel ../shared/data/multi30k --out runs/par --minutes 30
+    python benchmarks/parallel.py speed ../shared/data/multi30k --out runs/par
+    python benchmarks/parallel.py report ../shared/data/multi30k --out runs/par
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from report import write_report
+
+STUDENTS = ("ctc", "parallel", "blockwise")
+PARTS = ("teacher", *STUDENTS, "raw-ctc", "raw-parallel", "deep", "speed", "report")
+GOALS = {
+    "ctc": "3.5 below the teacher's greedy at most; aim 1.5",
+    "parallel: one shot": "9 below at most; aim 5",
+    "parallel: 4 passes": "4 below at most; aim 2",
+    "blockwise": "equal",
+}
+
+
+def regard(*words: str) -> str:
+    """Run one `regard` command; its standard output."""
+    command = [sys.executable, "-m", "regard", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def files(options: argparse.Namespace, part: str) -> list[str]:
+    """The two files of a part of Multi30k."""
+    return [str(options.data / f"{part}.{side}.gz") for side in options.pair.split("-")]
+
+
+def train(options: argparse.Namespace, part: str) -> None:
+    """One model, or on with it."""
+    teacher, out = options.out / "teacher", str(options.out / part)
+    minutes = ["--minutes", str(options.minutes)]
+    valid = ["--valid", *files(options, "val")]
+    settings = [word for setting in options.set for word in ("--set", setting)]
+    if part == "teacher":
+        regard(
+            *("train", *files(options, "train"), "-o", out, "--preset", options.preset),
+            *(*valid, *minutes, *settings),
+        )
+    elif part == "deep":
+        regard(
+            *("distill", "-m", str(teacher), *files(options, "train"), "-o", out, "--preset", "deep"),
+            *(*valid, *minutes, *settings),
+        )
+    elif part in STUDENTS:
+        shape = ["--preset", options.preset] if options.from_scratch else []
+        regard(
+            *("distill", "-m", str(teacher), *files(options, "train"), "-o", out, "--to", part),
+            *(*shape, *valid, *minutes, *settings),
+        )
+    else:
+        kind = ["--set", f"model.kind={part.removeprefix('raw-')}"]
+        start = ["--preset", options.preset] if options.from_scratch else ["--from", str(teacher)]
+        regard(*("train", *files(options, "train"), "-o", out, *start, *kind, *valid, *minutes, *settings))
+
+
+# Quality ------------------------------------------------------------------------------------------
+
+
+def quality(options: argparse.Namespace) -> list[list[str]]:
+    """BLEU of every way to write, against the teacher's greedy search; lengths that are kept."""
+    found = []
+    test = files(options, "test_2016_flickr")
+
+    def bleu(name: str, *flags: str) -> float:
+        done = regard("evaluate", "-m", str(options.out / name), *test, "--json", *flags)
+        return float(json.loads(done)["bleu"])
+
+    base = bleu("teacher", "--beam", "1")
+    found.append(["teacher, greedy", f"{base:.2f}", "", ""])
+    found.append(["teacher, beam 5", f"{bleu('teacher', '--beam', '5'):.2f}", "", ""])
+    cases = [
+        *((name, "greedy", ("--beam", "1")) for name in ("deep", "ctc", "raw-ctc", "blockwise")),
+        *(("ctc", "beam 5", ("--beam", "5")),),
+        *(
+            (name, "one shot" if count == 1 else f"{count} passes", ("--iterations", str(count)))
+            for name in ("parallel", "raw-parallel")
+            for count in (1, 4, 10)
+        ),
+    ]
+    for name, how, flags in cases:
+        if (options.out / name / "model.safetensors").exists():
+            score = bleu(name, *flags)
+            goal = GOALS.get(f"{name}: {how}", GOALS.get(name, ""))
+            found.append([f"{name}, {how}", f"{score:.2f}", f"{score - base:+.2f}", goal])
+    return found
+
+
+def kept(options: argparse.Namespace) -> list[list[str]]:
+    """How many of the test sentences are what was asked for: lengths, and greedy search's very tokens."""
+    import gzip
+
+    import regard as package
+
+    with gzip.open(files(options, "test_2016_flickr")[0], "rt", encoding="utf-8") as file:
+        sources = [line.rstrip("\n") for line in file][: options.sentences]
+    rows = []
+    for name in ("ctc", "parallel"):
+        if not (options.out / name / "model.safetensors").exists():
+            continue
+        model = package.load(options.out / name)
+        exact = sum(each.tokens - 1 == 12 for each in model.stream(sources, length=12, beam=1))
+        short = sum(len(each.text) <= 42 for each in model.stream(sources, max_chars=42, beam=1))
+        rows.append([f"{name}, --length 12", f"{exact:,} of {len(sources):,}", "", "all"])
+        rows.append([f"{name}, --max-chars 42", f"{short:,} of {len(sources):,}", "", "all"])
+    if (options.out / "blockwise" / "model.safetensors").exists():
+        greedy = list(package.load(options.out / "teacher").stream(sources, beam=1))
+        drafted = list(package.load(options.out / "blockwise").stream(sources, beam=1))
+        equal = sum(one.ids == other.ids for one, other in zip(greedy, drafted, strict=True))
+        rows.append(["blockwise, equal to greedy", f"{equal:,} of {len(sources):,}", "", "all"])
+    return rows
+
+
+# Speed --------------------------------------------------------------------------------------------
+
+
+def speed(options: argparse.Namespace) -> list[list[str]]:
+    """Lines one by one and in batches, teacher and student in turn, each in its own process; medians."""
+    rows = []
+    for name in ("ctc", "parallel", "blockwise", "deep"):
+        if not (options.out / name / "model.safetensors").exists():
+            continue
+        for batch in (1, 32):
+            taken: dict[str, list[float]] = {"teacher": [], name: []}
+            for _ in range(options.rounds):
+                for each in taken:
+                    command = [sys.executable, __file__, "time", str(options.data), "--out", str(options.out)]
+                    command += ["--model", each, "--batch", str(batch), "--sentences", str(options.sentences)]
+                    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                    taken[each].append(float(done.stdout))
+            before, now = (statistics.median(each) for each in taken.values())
+            rows.append(
+                [f"{name} against greedy, batch {batch}", f"{1000 * now:.2f} ms", f"{before / now:.2f}x", ""]
+            )
+    return rows
+
+
+def timed(options: argparse.Namespace) -> None:
+    """Seconds a line of one model; printed for `speed`."""
+    import gzip
+
+    import regard as package
+
+    with gzip.open(files(options, "test_2016_flickr")[0], "rt", encoding="utf-8") as file:
+        sources = [line.rstrip("\n") for line in file]
+    sources = sources[: options.sentences if options.batch > 1 else min(options.sentences, 200)]
+    model = package.load(options.out / options.model)
+    more: dict[str, Any] = {"iterations": options.iterations} if options.model == "parallel" else {}
+    list(model.stream(sources[:5], beam=1, **more))
+    began = time.perf_counter()
+    if options.batch == 1:
+        for source in sources:
+            list(model.stream([source], beam=1, batch_size=1, window=1, **more))
+    else:
+        list(model.stream(sources, beam=1, batch_size=options.batch, **more))
+    print((time.perf_counter() - began) / len(sources))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="+", choices=[*PARTS, "time"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("runs/parallel"))
+    parser.add_argument("--pair", default="en-de")
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--minutes", type=float, default=30.0, help="of training, for each model")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--from-scratch", action="store_true", help="students with weights of their own")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--iterations", type=int, default=4, help="of the parallel student, where it is timed"
+    )
+    parser.add_argument("--model", default="teacher", help="for `time`")
+    parser.add_argument("--batch", type=int, default=1, help="for `time`")
+    parser.add_argument("--dry", action="store_true", help="print, write no results")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rows: list[list[str]] = []
+    for part in options.parts:
+        if part == "time":
+            timed(options)
+        elif part == "speed":
+            rows += speed(options)
+            (options.out / "speed.json").write_text(json.dumps(rows))
+        elif part == "report":
+            held = options.out / "speed.json"
+            rows = quality(options) + kept(options) + (json.loads(held.read_text()) if held.exists() else [])
+        else:
+            train(options, part)
+    header = ["what", "value", "against the teacher's greedy search", "at least"]
+    terms = f"{options.minutes:g} minutes for each model; int8, {options.rounds} rounds"
+    note = f"{options.preset}, {options.pair}, {terms}"
+    if "report" in options.parts and not options.dry:
+        write_report("parallel", "Several tokens at once", header, rows, note)
+    elif rows:
+        print("\n".join(" | ".join(row) for row in rows))
+
+
+if __name__ == "__main__":
+    main()
