@@ -19,7 +19,8 @@ class Options:
         typer.Argument(
             metavar="FOLDER",
             help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, "
-            "with what sentence-transformers adds, ViT, DeiT), or a .bin file of llama2.c.",
+            "with what sentence-transformers adds, ViT, DeiT, Whisper), a .bin file of llama2.c or a .pt "
+            "file of Whisper.",
             show_default=False,
         ),
     ]
@@ -47,4 +48,6 @@ def import_(options: Options) -> None:
         )
     task = task_named(loaded.config.task)
     text = "the [MASK] sat" if task.verb == "fill" else "text"
-    note(f"{options.output} is ready: echo {text} | regard {task.verb} -m {options.output}")
+    how = f"regard {task.verb} -m {options.output}"
+    how = f"{how} recording.wav" if task.verb == "transcribe" else f"echo {text} | {how}"
+    note(f"{options.output} is ready: {how}")

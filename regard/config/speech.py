@@ -8,6 +8,7 @@ ENCODERS = ("attention", "conv", "recurrent")
 FRONTS = ("bands", "frames")
 FEATURES = ("fixed", "whisper")
 SCORED = ("words", "text")
+DECODINGS = ("plain", "whisper")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class SpeechConfig:
     noise: float = 0.5  # share of recordings that noise is added to
     mask: float = 0.6  # share of recordings with bands and times blotted out (SpecAugment)
     silence: float = 0.02  # share of rows that are noise alone, with no text
+    decoding: str = "plain"  # whisper: windows of 30 s with times among the words, as Whisper was trained
     scored: str = "words"  # what WER compares: words in lower case without punctuation, or the text as it is
 
     def __post_init__(self) -> None:
@@ -46,6 +48,7 @@ class SpeechConfig:
             ("features", FEATURES),
             ("front", FRONTS),
             ("encoder", ENCODERS),
+            ("decoding", DECODINGS),
             ("scored", SCORED),
         ):
             one_of(f"speech.{name}", getattr(self, name), words)

@@ -44,7 +44,7 @@ def read(folder: Path, tree: dict[str, Any], end: int = 50256) -> RunningText:
             ids = {name if name in silent else _spelled(name): number for name, number in ids.items()}
     else:
         path = folder / "vocab.json"
-        ids, merges = read_json(path, most=MOST_JSON), _merges(folder / "merges.txt")
+        ids, merges = read_json(path, most=MOST_JSON), read_merges(folder / "merges.txt")
     return build(ids, merges, added, silent, {"eos_token_id": end} | tree, path)
 
 
@@ -85,7 +85,7 @@ def _spelled(name: str) -> str:
     return _NAMES.get(name) or written(name.encode("utf-8", "replace"))
 
 
-def _merges(path: Path) -> list[str]:
+def read_merges(path: Path) -> list[str]:
     """The lines of a merges.txt, without its head."""
     try:
         lines = read_bytes(path, MOST_JSON).decode().splitlines()

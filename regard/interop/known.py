@@ -1,8 +1,8 @@
 """Which of the formats a folder or file is in, by looking at it, and what is read of it.
 
     config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, gpt_neox, llama, bert,
-                                   distilbert, vit, deit
-    *.bin                          a model of llama2.c
+                                   distilbert, vit, deit, whisper
+    *.bin, *.pt                    a model of llama2.c, of OpenAI's Whisper
 
 Before this file: one file a format; after it: `regard import`.
 """
@@ -27,6 +27,7 @@ READERS = {
     "distilbert": "bert",
     "vit": "vit",
     "deit": "vit",
+    "whisper": "whisper",
 }
 
 
@@ -36,8 +37,16 @@ def read(path: Path) -> Loaded:
         from regard.interop import llama
 
         return llama.read_file(path)
+    if path.is_file() and path.suffix == ".pt":
+        from regard.interop import whisper
+
+        return whisper.read_file(path)
     if not path.is_dir():
-        what = "is no model of llama2.c (a .bin file)" if path.exists() else "does not exist"
+        what = (
+            "is no model of llama2.c (a .bin file) and none of Whisper (a .pt file)"
+            if path.exists()
+            else "does not exist"
+        )
         raise ModelError(f"{path} {what}; give the folder of a {', '.join(READERS)} model")
     kind = read_json(path / "config.json").get("model_type")
     if not isinstance(kind, str) or kind not in READERS:

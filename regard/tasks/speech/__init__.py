@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.config.speech import SpeechConfig
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.config import Config
@@ -41,16 +41,16 @@ class SpeechTask(Task):
         """Truncated attention, whose places count from each other; characters; greedy search."""
         return super().defaults() | {
             "model.kind": "speech",
-            "model.d_model": 144,
+            "model.d_model": 128,
             "model.encoder_layers": 4,
             "model.decoder_layers": 2,
-            "model.d_ff": 576,
+            "model.d_ff": 512,
             "attention.kind": "local",
             "attention.window": 32,
             "attention.ahead": 8,
             "positions.kind": "rotary",
             "text.units": "characters",
-            "train.batch_tokens": 1536,
+            "train.batch_tokens": 512,
             "decode.beam": 1,
             "decode.length_penalty": 1.0,
             "decode.max_ratio": 1.0,
@@ -91,6 +91,18 @@ class SpeechTask(Task):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(self.load(folder, device=device), self.read(files), batch or 16)
+
+    def family(self) -> Family:
+        """Full against truncated attention, with and without CTC, and what attention replaced."""
+        from regard.tasks.speech.family import FAMILY
+
+        return FAMILY
+
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """By WER."""
+        from regard.tasks.speech.evaluate import judge
+
+        return judge(self.load(folder), self.read(files), **options)
 
     def demo(self, **options: Any) -> None:
         """On telephone calls that are made on the spot."""

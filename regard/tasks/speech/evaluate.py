@@ -13,7 +13,7 @@ from regard.errors import DataError
 from regard.measure.wer import ErrorRates
 from regard.tasks.speech.examples import Recordings
 from regard.tasks.speech.listener import Listener
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 
 
 def evaluation(listener: Listener, data: Recordings, together: int, limit: int | None = None) -> Evaluation:
@@ -41,6 +41,16 @@ def evaluation(listener: Listener, data: Recordings, together: int, limit: int |
         "real_time_factor": seconds / max(sound, 1e-9),
     }
     return Evaluation(scores, more, lines)
+
+
+def judge(listener: Listener, data: Recordings, *, limit: int = 200, batch_size: int = 0) -> Judge:
+    """A measure by WER that can be taken many times, while heads are off."""
+    count = len(list(data.read(data.train))[:limit])
+    return Judge(
+        listener.model,
+        lambda: evaluation(listener, data, batch_size or 16, limit).scores,
+        f"{count} recordings",
+    )
 
 
 def texts(listener: Listener, paths: Iterable[object], together: int = 16) -> Iterable[str]:

@@ -77,7 +77,7 @@ class Hearing:
                     break
                 need = min(len(held), (until + reach[1] + 2 - first) * self.stride)
                 memory = self._encode(held[:need])[done - first : until - first]
-                yield self._heard(done, memory, held[(done - first) * self.stride :])
+                yield self.heard(done, memory, held[(done - first) * self.stride :])
                 done = until
                 keep = max(0, done - reach[0] - 1)
                 held, first = held[(keep - first) * self.stride :], keep
@@ -97,7 +97,7 @@ class Hearing:
                     half = most // 2
                     level = held[half:most].mean(1)
                     size = (half + int(level.argmin())) // self.stride * self.stride
-                yield self._heard(done, self._encode(held[:size]), held[:size])
+                yield self.heard(done, self._encode(held[:size]), held[:size])
                 held, done = held[size:], done + -(-size // self.stride)
 
     def _encode(self, frames: Tensor) -> Tensor:
@@ -106,7 +106,8 @@ class Hearing:
         memory: Tensor = self.model.encode(Frames(values.to(device)))[0][0]
         return memory
 
-    def _heard(self, start: int, memory: Tensor, frames: Tensor) -> Heard:
+    def heard(self, start: int, memory: Tensor, frames: Tensor) -> Heard:
+        """Memory (S, D) and the frames (T, mels) that it was made of, with where it is quiet."""
         spoken = self.model.spoken(memory)
         if spoken is not None:
             return Heard(start, memory, spoken, spoken[:, self.blank] > np.log(0.5))

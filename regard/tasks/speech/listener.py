@@ -9,7 +9,7 @@ Before this file: `regard.models.folder`; after it: the verb, the server and Pyt
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ import numpy as np
 import torch
 
 from regard.attention.record import record
-from regard.audio.frames import HOP
+from regard.audio.frames import HOP, framing_of, lifted
 from regard.audio.resample import Samples, resampled
 from regard.audio.sound import Recording
 from regard.config import Config
 from regard.config.speech import SpeechConfig
+from regard.data.inputs import pad_frames
 from regard.decoding.greedy import likeliest
 from regard.decoding.search import Rules, walk
 from regard.errors import UsageError
@@ -80,7 +81,7 @@ class Listener:
         self.config: Config = loaded.config
         self.tokenizer: Tokenizer = loaded.tokenizer
         self.how = loaded.config.of(SpeechConfig)
-        self.blank = self.tokenizer.pad_id
+        self.blank, self.framing = self.tokenizer.pad_id, framing_of(self.how)
         self.place: float = self.model.stride * HOP  # seconds
 
     @property
@@ -98,7 +99,7 @@ class Listener:
         sounds = iter(sounds)
         while some := list(islice(sounds, together)):
             with torch.inference_mode():
-                heard = [self._utterances(self.blocks(sound)) for sound in some]
+                heard = self._heard(some)
                 every = [(number, each) for number, group in enumerate(heard) for each in group]
                 found: list[list[Segment]] = [[] for _ in some]
                 for at in range(0, len(every), together):
@@ -107,6 +108,39 @@ class Listener:
                     for (number, _), segment in zip(part, map(self._segment, written), strict=True):
                         found[number] += [segment] if segment.text else []
             yield from found
+
+    def _heard(self, sounds: Sequence[Sound]) -> list[Iterable[Heard]]:
+        """The utterances of each recording; those no longer than what was trained on are encoded at once."""
+        found: list[Iterable[Heard]] = []
+        short: dict[int, Samples] = {}
+        for number, sound in enumerate(sounds):
+            blocks, held = self.blocks(sound), [np.zeros(0, np.float32)]
+            while (
+                sum(map(len, held)) <= self.how.heard * self.rate and (new := next(blocks, None)) is not None
+            ):
+                held.append(new)
+            samples = np.concatenate(held)
+            if self.framing.hop <= len(samples) <= self.how.heard * self.rate:
+                short[number] = samples
+                found.append([])
+            else:
+                found.append(self._utterances(chain([samples], blocks)))
+        for number, each in zip(short, self._encoded(list(short.values())), strict=True):
+            found[number] = [each] if bool((~each.quiet).any()) else []
+        return found
+
+    def _encoded(self, sounds: Sequence[Samples]) -> list[Heard]:
+        """Recordings that are heard as one utterance each, in one batch."""
+        if not sounds:
+            return []
+        frames = [self.framing.frames(torch.from_numpy(each)[None]) for each in sounds]
+        frames = [lifted(each)[0] if self.how.features == "whisper" else each[0] for each in frames]
+        inputs = pad_frames(frames).to(next(self.model.parameters()).device)
+        memory, real = self.model.encode(inputs)
+        lengths = [memory.shape[1]] * len(sounds) if real is None else real.sum(1).tolist()
+        hearing = Hearing(self.model, self.how, self.blank)
+        rows = zip(memory, lengths, frames, strict=True)
+        return [hearing.heard(0, row[:length], each) for row, length, each in rows]
 
     def follow(self, blocks: Iterable[Samples]) -> Iterator[Piece]:
         """Pieces of text while blocks of samples (at the model's rate) come; none is taken back."""
@@ -206,9 +240,16 @@ class Listener:
         )
 
 
-def load_listener(folder: Path, device: torch.device | str = "cpu") -> Listener:
-    """The model in a folder, ready to listen."""
-    return Listener(load_folder(folder, device))
+def load_listener(folder: Path, device: torch.device | str = "cpu", **options: Any) -> Listener:
+    """The model in a folder, ready to listen; `options` are those of a Whisper model."""
+    loaded = load_folder(folder, device)
+    if loaded.config.of(SpeechConfig).decoding == "whisper":
+        from regard.tasks.speech.whisper import Whisper
+
+        return Whisper(loaded, **options)
+    if options:
+        raise UsageError(f"{next(iter(options))} means nothing to {folder}, which is no Whisper model")
+    return Listener(loaded)
 
 
 __all__ = ["Listener", "Piece", "Segment", "Word", "load_listener"]
