@@ -2,6 +2,7 @@
 
 python docs/screenshots.py runs/multi30k "Two dogs run through the snow." docs/images
 python docs/screenshots.py runs/stories "Once upon a time" docs/images
+python docs/screenshots.py runs/demo-masked "Tuesday, [MASK] 3, 2026: in 5 [MASK]" docs/images
 
 It starts `regard serve` with the model and types the text: a sentence, or the beginning of one for a language
 model. It needs Debian's Chromium and Playwright
@@ -23,6 +24,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import sync_playwright
 
 import regard
+from regard.tasks.encoder import Encoding
 from regard.tasks.task import task_of
 
 SIZE = {"width": 1120, "height": 840}
@@ -106,6 +108,18 @@ def shoot_writing(browser: Any, address: str, text: str, images: Path) -> None:
     page.screenshot(path=images / "write.png")
 
 
+def shoot_reading(browser: Any, address: str, text: str, path: Path) -> None:
+    """The page of an encoder, with what it makes of the text and one word that looks."""
+    page = browser.new_page(viewport=SIZE | {"height": 1000}, device_scale_factor=1.5)
+    page.set_default_timeout(120_000)
+    page.goto(f"{address}/#{urlencode({'q': text})}")
+    page.locator("[data-value=inside]").click()
+    page.locator(".links .queries button").nth(4).click()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(FADED)
+    page.screenshot(path=path)
+
+
 def main() -> None:
     """Write the pictures of one sentence."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -115,8 +129,11 @@ def main() -> None:
     given = parser.parse_args()
     with served(given.model) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        if task_of(Path(given.model.rpartition("=")[2])).name == "language":
+        task = task_of(Path(given.model.rpartition("=")[2]))
+        if task.name == "language":
             shoot_writing(browser, address, given.text, given.images)
+        elif isinstance(task, Encoding):
+            shoot_reading(browser, address, given.text, given.images / f"{task.verb}.png")
         else:
             shoot_file(browser, given.model, given.text, given.images)
             shoot(browser, address, given.text, given.images)

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from regard.attention import record
+from regard.attention.record import attentions
 from regard.data.inputs import pad_sources
 from regard.look.maps import maps
-from regard.look.trace import Trace, Watched, attentions, follow
+from regard.look.trace import Trace, Watched, follow
 from regard.tasks.translation.translator import Translator
 
 TEXTS = ["the small dog", "a man and a house, what is the river bank?", "run", "the cats!"]

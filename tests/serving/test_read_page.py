@@ -51,7 +51,7 @@ def read_page(browser: Any, encoding: Any) -> Iterator[Callable[..., Shown]]:
             before(shown.page)
         asked = {"task": task, "q": TEXTS[task] if text is None else text}
         shown.page.goto(f"{encoding.url}/#{urlencode(asked)}")
-        shown.page.locator(".reading").wait_for()
+        shown.page.locator(".reads").wait_for()
         return shown
 
     yield go

@@ -83,7 +83,7 @@ class Page {
     this.gap.hidden = this.task !== "masked";
     const desk = element(
       "section",
-      { class: "card paper reading", "aria-label": "Reading" },
+      { class: "card paper reads", "aria-label": "Reading" },
       this.models.length > 1 && this.chooser(),
       element("div", { class: "page-text" }, this.field.node),
       element("div", { class: "tail" }, this.gap, this.clear),
