@@ -31,11 +31,12 @@ class LabelsConfig:
     count: int = 0  # of different labels; 0: taken from the examples
     pace: float = 0.1  # the rate of a trained encoder's last layer beside that of the labels
     decay: float = 0.85  # and of each layer beside the one above it
+    hide: float = 0.0  # share of the tokens that are hidden while it learns
     column: str = "upos"  # of CoNLL-U, that holds the tags: upos, xpos, deprel
 
     def __post_init__(self) -> None:
         between("labels.count", self.count, 0, 100_000)
-        for name in ("pace", "decay"):
+        for name in ("pace", "decay", "hide"):
             between(f"labels.{name}", getattr(self, name), 0, 1)
         one_of("labels.column", self.column, ("upos", "xpos", "deprel"))
 
@@ -75,7 +76,7 @@ class Labelling(Encoding):
         examples.by(config.of(LabelsConfig).column).refuse()
         return super().settle(config, asked, examples, base)
 
-    fresh: ClassVar[Mapping[str, Any]] = {
+    fresh: ClassVar[dict[str, Any]] = {
         "positions.kind": "rotary",
         "train.lr": 4e-3,
         "train.average_span": 0.1,
@@ -159,6 +160,12 @@ class Classify(Labelling):
     """A text, and what kind it is."""
 
     name = "classify"
+    fresh: ClassVar[dict[str, Any]] = Labelling.fresh | {  # texts are few: less to learn them by heart with
+        "model.encoder_layers": 1,
+        "model.dropout": 0.4,
+        "labels.hide": 0.3,
+        "train.lr": 2e-3,
+    }
     noun = "classifier"
     verb = "classify"
     serves = "regard.serving.encoders:Classify"

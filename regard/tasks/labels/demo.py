@@ -23,6 +23,8 @@ SETTINGS: dict[str, Any] = {
     "model.encoder_layers": 2,
     "model.d_ff": 256,
     "model.dropout": 0.1,
+    "labels.hide": 0.0,
+    "train.lr": 4e-3,
 }
 Words = list[tuple[str, str]]
 

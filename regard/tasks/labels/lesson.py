@@ -129,9 +129,16 @@ def collate(store: Columns, pad_id: int, words: bool, rows: Rows) -> LabelBatch:
 class Labels(Objective):
     """Cross-entropy of labels; what an encoder knew before moves more slowly than what is new."""
 
-    def __init__(self, smoothing: float, pace: float = 1.0, decay: float = 1.0) -> None:
-        """`pace`: the encoder's rate beside that of labels; `decay`: a layer's beside the one above it."""
+    def __init__(
+        self, smoothing: float, pace: float = 1.0, decay: float = 1.0, *, hide: float = 0.0, mask_id: int = 0
+    ) -> None:
+        """`pace`: the encoder's rate beside that of labels; `decay`: a layer's beside the one above it.
+
+        `hide`: the share of the tokens that are masks instead, others each time, so that few texts are not
+        learned by heart (word dropout).
+        """
         self.smoothing, self.pace, self.decay = smoothing, pace, decay
+        self.hide, self.mask_id = hide, mask_id
 
     def groups(self, model: nn.Module) -> Mapping[str, Group]:
         """One group; a weight's share of the rate is by how deep it lies."""
@@ -148,7 +155,11 @@ class Labels(Objective):
 
     def losses(self, model: Any, batch: LabelBatch) -> Iterator[Loss]:
         """One loss."""
-        logits = model(batch.inputs, batch.spots).float()
+        inputs = batch.inputs
+        if self.hide and model.training:
+            hidden = torch.rand(inputs.ids.shape, device=inputs.ids.device) < self.hide
+            inputs = Tokens(inputs.ids.masked_fill(hidden, self.mask_id), inputs.mask)
+        logits = model(inputs, batch.spots).float()
         yield Loss(F.cross_entropy(logits, batch.labels, label_smoothing=self.smoothing, reduction="sum"))
 
 
@@ -260,7 +271,12 @@ def lesson_for(job: Job, how: Any) -> Lesson:
     return Lesson(
         config,
         feed,
-        Labels(config.train.label_smoothing, *((how.pace, how.decay) if job.base else ())),
+        Labels(
+            config.train.label_smoothing,
+            *((how.pace, how.decay) if job.base else ()),
+            hide=how.hide,
+            mask_id=tokenizer.mask_id,
+        ),
         judge,
         files={"tokenizer.json": tokenizer.to_json().encode(), LABELS: json.dumps(labels).encode()},
         data=[

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import regard
 from regard.cli.main import run as command
+from regard.data.inputs import Tokens
 from regard.kinds import TASKS
 from regard.models.folder import load_folder
 from regard.tasks.labels.examples import Labelled, read_tagged
-from regard.tasks.labels.lesson import Labels, as_markdown, cut_words
+from regard.tasks.labels.lesson import LabelBatch, Labels, as_markdown, cut_words
 from regard.text.wordpiece import Marks, WordPieces
 from regard.training.objective import Loss
 
@@ -292,6 +293,21 @@ def test_tags_of_two_columns_or_of_another_one(
     assert (
         "plain.tsv line 2: 1 column where the words before have 2 (word, tab, tag)" in capfd.readouterr().err
     )
+
+
+def test_tokens_are_hidden_only_while_it_learns() -> None:
+    class Seen(torch.nn.Module):
+        def forward(self, inputs: Tokens, spots: Any) -> torch.Tensor:
+            self.ids = inputs.ids
+            return torch.zeros(len(inputs.ids), 2)
+
+    model = Seen()
+    batch = LabelBatch(Tokens(torch.full((50, 20), 7)), None, torch.zeros(50, dtype=torch.int64))
+    for hide, training, low, high in ((0.0, True, 0, 0), (0.3, True, 0.25, 0.35), (0.3, False, 0, 0)):
+        torch.manual_seed(1)
+        list(Labels(0.0, hide=hide, mask_id=3).losses(model.train(training), batch))
+        assert low <= float((model.ids == 3).float().mean()) <= high
+    assert bool((batch.inputs.ids == 7).all()), "the batch is as it was"
 
 
 def test_a_table_is_shown_while_it_can_be_read() -> None:
