@@ -49,6 +49,24 @@ class Options:
     rouge: Annotated[
         bool, typer.Option("--rouge", help="ROUGE too, for short texts made from long ones.")
     ] = False
+    tokenize: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="BLEU's words: 13a, intl, zh, ja-mecab, ko-mecab, char, none; auto: by language.",
+        ),
+    ] = "auto"
+    ter: Annotated[bool, typer.Option("--ter", help="TER too: edits for each word of the reference.")] = False
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="F", help="Keep the translations.")
+    ] = None
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", readable=False, help="Another model on the same lines: is the difference luck?"
+        ),
+    ] = None
+    card: Annotated[bool, typer.Option("--card", help="Write the scores into the model's card.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
     precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
@@ -73,11 +91,16 @@ def evaluate(options: Options) -> None:
     asked = {
         name: value
         for name, value in vars(options).items()
-        if name not in ("files", "model", "min_bleu", "as_json", "device") and value != _DEFAULTS[name]
+        if name not in ("files", "model", "min_bleu", "as_json", "card", "device")
+        and value != _DEFAULTS[name]
     }
     asked["device"] = pick_device(options.device)
     found = task.evaluate(options.model, options.files, **asked)
     print(json.dumps(found.fields()) if options.as_json else found.text(), flush=True)
+    if options.card:
+        from regard.models.card import add_scores
+
+        add_scores(options.model, ", ".join(path.name for path in options.files), found.scores)
     gate, bleu = options.min_bleu, found.scores.get("bleu")
     if gate is not None and bleu is None:
         raise UsageError(f"--min-bleu is a gate for translators; {options.model} has no BLEU")

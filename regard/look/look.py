@@ -76,6 +76,10 @@ class Look:
     off: Mapping[str, Collection[int]] = field(default_factory=dict)  # heads that were switched off
     passes: tuple[Passed, ...] = ()  # of a model that writes all at once
 
+    def __repr__(self) -> str:
+        """What was looked at, for a person at a prompt; a notebook shows the page."""
+        return f"<Look: {self.text!r} -> {self.answer!r}, {len(self.maps)} maps>"
+
     @property
     def translation(self) -> str:
         """The answer of a translator."""

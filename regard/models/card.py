@@ -8,10 +8,12 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from regard.atomic import write_text
 from regard.config import Config
 from regard.errors import printable
+from regard.foreign import MOST_SETTINGS, read_bytes
 from regard.measure.score import Score
 
 _HOSTILE = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
@@ -168,6 +170,42 @@ def _scores(scores: Sequence[Measured]) -> str:
             "",
         ]
     )
+
+
+def add_scores(folder: Path, name: str, scores: Mapping[str, Score]) -> None:
+    """Write scores into the card of a folder; those that were measured on the same before go."""
+    path = folder / "README.md"
+    text = read_bytes(path, MOST_SETTINGS).decode("utf-8", "replace") if path.exists() else ""
+    write_text(path, with_scores(text, name, scores))
+
+
+def with_scores(card: str, name: str, scores: Mapping[str, Score]) -> str:
+    """A card with one more line of what was measured.
+
+    >>> print(with_scores("# A model\n\n## Use\n", "test.de", {"bleu": Score(31.5, label="BLEU", digits=1)}))
+    # A model
+    <BLANKLINE>
+    ## Evaluated
+    <BLANKLINE>
+    - test.de: BLEU 31.5
+    <BLANKLINE>
+    ## Use
+    <BLANKLINE>
+    """
+    told = ", ".join(score.words(each) for each, score in scores.items())
+    signed = [score.signature for score in scores.values() if score.signature][:1]
+    count = max((score.count for score in scores.values()), default=0)
+    begin = f"- {escape(name)}: "
+    line = begin + escape(told) + (f", {count:,} examples" if count else "")
+    line += f"; signature {code(signed[0])}" if signed else ""
+    head, title, rest = card.partition("## Evaluated\n")
+    lines, _, after = rest.partition("\n## ") if title else ("", "", "")
+    if not title:
+        head, _, after = card.partition("## Use\n")
+        after = f"Use\n{after}" if "## Use\n" in card else ""
+    kept = [each for each in lines.splitlines() if each.startswith("- ") and not each.startswith(begin)]
+    body = "\n".join([*kept, line])
+    return f"{head.rstrip()}\n\n## Evaluated\n\n{body}\n" + (f"\n## {after}" if after else "")
 
 
 def _cell(score: Score | None) -> str:

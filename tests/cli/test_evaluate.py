@@ -1,6 +1,7 @@
 """`regard evaluate`: the scores are sacreBLEU's, and the gate closes."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,26 @@ def test_a_table_will_do(model: Path, tmp_path: Path, capfd: pytest.CaptureFixtu
     table = write_lines(tmp_path / "pairs.tsv", ["a b\tA B", "c\tC"])
     assert main.run(["evaluate", "-m", str(model), str(table)]) == 0
     assert "of 2 lines" in capfd.readouterr().out
+
+
+def test_outputs_are_kept_another_is_compared_and_the_card_is_told(
+    model: Path, held_out, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    folder = shutil.copytree(model, tmp_path / "copy")
+    src, ref = map(str, held_out)
+    kept = tmp_path / "kept.txt"
+    flags = ["-o", str(kept), "--against", str(model), "--ter", "--card", "--json", "--tokenize", "char"]
+    for _ in range(2):  # the second time takes the place of the first
+        assert main.run(["evaluate", "-m", str(folder), src, ref, *flags]) == 0
+    scores = json.loads(capfd.readouterr().out.splitlines()[-1])
+    assert scores["against_bleu"] == scores["bleu"]
+    assert scores["p_value"] > 0.5
+    lines = kept.read_text().split("\n")[:-1]
+    references = Path(ref).read_text().splitlines()
+    assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(lines, [references], tokenize="char").score)
+    assert scores["ter"] == pytest.approx(sacrebleu.corpus_ter(lines, [references]).score)
+    card = (folder / "README.md").read_text()
+    assert card.count("- test.low, test.up: BLEU ") == 1
+    assert card.index("## Evaluated") < card.index("## Use")
+    assert main.run(["evaluate", "-m", str(folder), src, ref, "--tokenize", "no"]) == 2
+    assert "tokenize (no) must be one of" in capfd.readouterr().err

@@ -165,3 +165,8 @@ def test_the_room_can_be_called_too(make):
     room = sys.modules["regard.look"]
     assert isinstance(room(make(1), "the man"), Look)
     assert regard.look(make(1), "the man").text == "the man"
+
+
+def test_it_shows_itself_in_one_line(make):
+    found = look(make(1), "the man")
+    assert repr(found) == f"<Look: 'the man' -> {found.answer!r}, {len(found.maps)} maps>"

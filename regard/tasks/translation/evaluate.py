@@ -6,14 +6,18 @@ translated, counted and forgotten, so that a test set of any length takes the me
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import islice, tee, zip_longest
 from pathlib import Path
 from typing import Any, Unpack
 
+from regard.atomic import write_text
+from regard.config.file import read_config
+from regard.data.corpus import Corpus
 from regard.errors import DataError
-from regard.measure.bleu import TranslationScores
+from regard.measure.bleu import TranslationScores, tokenizer_for
+from regard.measure.paired import Paired, paired_bleu
 from regard.measure.rouge import Rouge, RougeScores, require_rouge
 from regard.measure.score import Score
 from regard.tasks.task import Evaluation, Judge
@@ -38,6 +42,16 @@ class Scores:
     exact: float  # share of lines equal to their reference, from 0 to 1
     chrf_signature: str = ""
     rouge: Rouge | None = None
+    ter: Score | None = None
+    paired: Paired | None = None  # with another model on the same lines
+
+    def __str__(self) -> str:
+        """As `regard evaluate` tells it."""
+        return "\n".join(describe(self))
+
+    def _repr_markdown_(self) -> str:
+        """In a notebook."""
+        return f"```text\n{self}\n```"
 
 
 def score(
@@ -48,11 +62,12 @@ def score(
     beam: int | None = None,
     batch_size: int = 32,
     rouge: bool = False,
+    counts: TranslationScores | None = None,
     **more: Unpack[More],
 ) -> Scores:
     """Translate `sources` and compare with `references`, line by line; with ROUGE if it is wanted."""
     lines = translator.stream(sources, beam=beam, batch_size=batch_size, **more)
-    return compare(lines, references, rouge=rouge)
+    return compare(lines, references, rouge=rouge, counts=counts)
 
 
 def compare(
@@ -61,15 +76,16 @@ def compare(
     *,
     seconds: float | None = None,
     rouge: bool = False,
+    counts: TranslationScores | None = None,
 ) -> Scores:
     """The scores of translations that took so many seconds; None: as long as `found` takes to come."""
-    waited, tally = _Waited(found), _Tally(rouge)
+    waited, tally = _Waited(found), _Tally(rouge, counts or TranslationScores())
     rows = zip_longest(waited, references)
     while handful := list(islice(rows, HANDFUL)):
         if any(None in row for row in handful):
             rest = list(zip(*handful, *rows, strict=True))
-            counts = [tally.lines + sum(each is not None for each in side) for side in rest]
-            raise DataError(f"there are {counts[0]} sources and {counts[1]} references; lines must match")
+            sizes = [tally.lines + sum(each is not None for each in side) for side in rest]
+            raise DataError(f"there are {sizes[0]} sources and {sizes[1]} references; lines must match")
         tally.add(handful)
     if not tally.lines:
         raise DataError("there is nothing to score: the test set has no lines")
@@ -96,8 +112,8 @@ class _Waited:
 class _Tally:
     """What the lines so far came to."""
 
-    def __init__(self, rouge: bool) -> None:
-        self.counts, self.rouge = TranslationScores(), RougeScores() if rouge else None
+    def __init__(self, rouge: bool, counts: TranslationScores) -> None:
+        self.counts, self.rouge = counts, RougeScores() if rouge else None
         self.lines = self.equal = self.tokens = 0
 
     def add(self, rows: Sequence[tuple[Translation, str]]) -> None:
@@ -121,6 +137,30 @@ class _Tally:
             exact=self.equal / self.lines,
             chrf_signature=scores["chrf"].signature,
             rouge=self.rouge.scores() if self.rouge else None,
+            ter=scores.get("ter"),
+        )
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is asked of an evaluation beside its scores."""
+
+    tokenize: str = "auto"  # what BLEU cuts words with; auto: by the language of the references
+    ter: bool = False
+    output: Path | None = None  # where the translations go
+    against: Path | None = None  # another model folder, on the same lines
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> "Wishes":
+        """Those among the options, which lose them."""
+        names = [each.name for each in fields(cls) if each.name in options]
+        return cls(**{name: options.pop(name) for name in names})
+
+    def counts(self, folder: Path) -> TranslationScores:
+        """What counts the lines of a model."""
+        language = read_config(folder).text.target
+        return TranslationScores(
+            tokenizer_for(language) if self.tokenize == "auto" else self.tokenize, ter=self.ter
         )
 
 
@@ -137,6 +177,8 @@ def evaluation(
 ) -> Evaluation:
     """What `regard evaluate` tells of a translator; `others` are options of `load` and of `stream`."""
     more: More = {name: others.pop(name) for name in ("iterations", "lengths") if name in others}  # type: ignore
+    wishes = Wishes.taken(others)
+    counts = wishes.counts(folder)
     if rouge:
         require_rouge()
     corpus = corpus_of(files, parses)
@@ -149,11 +191,48 @@ def evaluation(
     # The references wait for as many lines as the translator reads ahead.
     ahead, behind = tee(corpus.pairs())
     sources, references = (pair.src for pair in ahead), (pair.tgt for pair in behind)
-    found = score(translator, sources, references, beam=beam, batch_size=batch_size, rouge=rouge, **more)
+    search: dict[str, Any] = {"beam": beam, "batch_size": batch_size, **more}
+    written = _Written(translator.stream(sources, **search), keep=bool(wishes.output or wishes.against))
+    found = compare(written, references, rouge=rouge, counts=counts)
+    if wishes.output:
+        write_text(wishes.output, "".join(f"{text}\n" for text in written.texts))
+    if wishes.against:
+        found = replace(found, paired=_against(wishes.against, corpus, written.texts, counts, others, search))
     scores = named_scores(found)
     if not exact:
         del scores["exact"]  # scripts rely on the names that are left
     return Evaluation(scores, _more(found), describe(found))
+
+
+class _Written:
+    """Translations that pass by, and their texts if they are to be kept."""
+
+    def __init__(self, found: Iterable[Translation], *, keep: bool) -> None:
+        self._found, self._keep, self.texts = iter(found), keep, list[str]()
+
+    def __iter__(self) -> Iterator[Translation]:
+        return self
+
+    def __next__(self) -> Translation:
+        each = next(self._found)
+        if self._keep:
+            self.texts.append(each.text)
+        return each
+
+
+def _against(
+    folder: Path,
+    corpus: Corpus,
+    texts: Sequence[str],
+    counts: TranslationScores,
+    loading: Mapping[str, Any],
+    search: Mapping[str, Any],
+) -> Paired:
+    """Another model on the same lines, by the same rules."""
+    other = load_translator(folder, **loading)
+    pairs = list(corpus.pairs())
+    others = [each.text for each in other.stream([pair.src for pair in pairs], **search)]
+    return paired_bleu(texts, others, [pair.tgt for pair in pairs], counts.tokenize)
 
 
 def judge(
@@ -178,17 +257,18 @@ def named_scores(found: Scores) -> dict[str, Score]:
     bleu = Score(found.bleu, label="BLEU", digits=2, signature=found.signature, count=count)
     chrf = Score(found.chrf, label="chrF", digits=2, signature=found.chrf_signature, count=count)
     exact = Score(100 * found.exact, label="exact match, %", digits=1, count=count)
-    return {"bleu": bleu, "chrf": chrf, "exact": exact}
+    ter = {"ter": found.ter} if found.ter else {}
+    return {"bleu": bleu, "chrf": chrf, **ter, "exact": exact}
 
 
 def _more(found: Scores) -> dict[str, Any]:
     """The other fields of --json; scripts rely on these names."""
-    fields = {
-        name: getattr(found, name) for name in ("signature", "sentences", "seconds", "tokens_per_second")
-    }
+    told = {name: getattr(found, name) for name in ("signature", "sentences", "seconds", "tokens_per_second")}
     if found.rouge:
-        fields |= {name: getattr(found.rouge, name) for name in ("rouge_1", "rouge_2", "rouge_l")}
-    return fields
+        told |= {name: getattr(found.rouge, name) for name in ("rouge_1", "rouge_2", "rouge_l")}
+    if found.paired:
+        told |= {"against_bleu": found.paired.other, "p_value": found.paired.p_value}
+    return told
 
 
 def describe(scores: Scores) -> list[str]:
@@ -202,4 +282,11 @@ def describe(scores: Scores) -> list[str]:
     if rouge := scores.rouge:
         parts = f"ROUGE-1 {rouge.rouge_1:.2f}, ROUGE-2 {rouge.rouge_2:.2f}; {rouge.signature}"
         lines.insert(2, f"ROUGE-L   {rouge.rouge_l:6.2f}   {parts}")
+    if scores.ter:
+        lines.insert(2, f"TER       {scores.ter.value:6.2f}   {scores.ter.signature}")
+    if pair := scores.paired:
+        verdict = "no luck" if pair.p_value < 0.05 else "it may be luck"
+        lines.append(
+            f"against   {pair.other:6.2f}   {pair.gain:+.2f} BLEU, p = {pair.p_value:.3f}: {verdict}"
+        )
     return lines

@@ -9,7 +9,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, Unpack, overload
@@ -49,7 +49,7 @@ class Translation:
     truncated: bool  # it reached the longest output allowed and was cut
     tokens: int = 0  # that were written, the end counted
     n_best: tuple["Translation", ...] = ()  # best first; only where more than one was asked for
-    ids: tuple[int, ...] = ()  # what was written, without specials
+    ids: tuple[int, ...] = field(default=(), repr=False)  # what was written, without specials
     words: tuple[dict[str, Any], ...] | None = None  # each word's place, confidence and origin, where asked
 
 
@@ -130,6 +130,25 @@ class Translator:
         self.engine: Searcher | None = None  # searches in the model's place where it can
         self._spelling: Spelling | None = None
         self.note: str | None = None  # what a person should know about how this translator runs
+
+    def __repr__(self) -> str:
+        """What it is, for a person at a prompt."""
+        return f"<Translator: {', '.join(self._told().values())}>"
+
+    def _repr_markdown_(self) -> str:
+        """The same in a notebook."""
+        rows = "".join(f"| {name} | {value} |\n" for name, value in self._told().items())
+        return f"| Translator | |\n|---|---|\n{rows}"
+
+    def _told(self) -> dict[str, str]:
+        parameters = self.model.parameters() if isinstance(self.model, nn.Module) else ()
+        count = sum(each.numel() for each in parameters)
+        return {
+            "model": type(self.model).__name__ + (f", {count:,} parameters" if count else ""),
+            "vocabulary": f"{self.tokenizer.vocab_size:,} pieces",
+            "search": f"beam {self.decode.beam}",
+            "engine": "the native engine" if self.engine is not None else "the readable decoder",
+        }
 
     def parsed(self, *parses: str | PathLike[str]) -> "Translator":
         """The same, for text whose dependency trees are in these CoNLL-U files: see docs/data.md."""

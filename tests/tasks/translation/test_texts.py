@@ -91,3 +91,16 @@ def test_refusals(translator, model):
     readable.parses = (model,)
     with pytest.raises(UsageError, match="belong to lines"):
         readable.texts(["a"])
+
+
+def test_a_translator_shows_itself(translator, model):
+    text = repr(translator)
+    assert text.startswith("<Translator: Transformer, ")
+    assert "\n" not in text
+    assert "parameters" in text
+    assert f"beam {translator.decode.beam}" in text
+    assert "readable" in repr(load_readable(model))
+    rows = translator._repr_markdown_().splitlines()
+    assert rows[:2] == ["| Translator | |", "|---|---|"]
+    assert all(row.startswith("| ") and row.endswith(" |") for row in rows[2:])
+    assert "ids" not in repr(next(translator.stream(["a"])))
