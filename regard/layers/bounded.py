@@ -12,12 +12,13 @@ from torch.nn.utils.parametrizations import spectral_norm
 PRODUCTS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 
 
-def bound(module: nn.Module, *more: type[nn.Module]) -> None:
-    """Give every product beneath `module`, and every part of these types, the norm 1.
+def bound(module: nn.Module | None, *more: type[nn.Module]) -> None:
+    """Give every product beneath `module`, if there is one, and every part of these types, the norm 1.
 
     The last thing that is done to first weights.
     """
-    for part in [each for each in module.modules() if isinstance(each, PRODUCTS + more)]:
+    parts = [] if module is None else list(module.modules())
+    for part in [each for each in parts if isinstance(each, PRODUCTS + more)]:
         spectral_norm(part)
 
 

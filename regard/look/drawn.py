@@ -17,7 +17,7 @@ from regard.errors import ModelError
 from regard.look.look import opened
 from regard.look.picture import PictureLook, PictureMap
 from regard.tasks.gan.drawer import noise_of
-from regard.tasks.gan.objective import as_bytes
+from regard.tasks.gan.pixels import as_bytes
 from regard.tasks.task import load
 
 

@@ -7,8 +7,8 @@ Both are ladders of maps whose sides double from 4 to 7 pixels on: the generator
 descends, and on one rung each attends (`layers/gated.py`). What is to be drawn, noise and class, sets gain
 and bias of every norm of the generator; a norm takes the numbers of one picture alone, so a picture does not
 depend on what else is drawn. The discriminator asks whether a picture is of its class by a product with a
-vector of the class (Miyato and Koyama 2018). Every product has the norm 1 (`layers/bounded.py`). The losses
-stand outside: `regard.tasks.gan.objective`.
+vector of the class (Miyato and Koyama 2018). Products of maps have the norm 1 (`layers/bounded.py`). The
+losses stand outside: `regard.tasks.gan.objective`.
 """
 
 from itertools import pairwise
@@ -89,11 +89,13 @@ class Generator(nn.Module):
         self.sides, channels = rungs(shape.side), widths(shape.side, config.model.d_model)
         style = shape.noise * (2 if shape.classes else 1)
         self.classes = nn.Embedding(shape.classes, shape.noise) if shape.classes else None
-        self.begin = nn.Linear(style, channels[0] * self.sides[0] ** 2)
+        self.begin = nn.Linear(style, channels[0] * self.sides[0] ** 2, bias=False)
         self.norms = nn.ModuleList(Styled(width, style) for width in channels)
         self.ups = nn.ModuleList(
             nn.ConvTranspose2d(low, high, 4, stride=2, padding=1) for low, high in pairwise(channels)
         )
+        self.inner_norms = nn.ModuleList(Styled(width, style) for width in channels[1:])
+        self.inner = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for width in channels[1:])
         self.rung = attending(self.sides, shape.attend)
         self.attention = attention_at("generator", self.rung, channels, config)
         self.out = nn.Conv2d(channels[-1], shape.channels, 3, padding=1)
@@ -104,6 +106,8 @@ class Generator(nn.Module):
         side = self.sides[0]
         x = _by_place(self.begin(style).unflatten(1, (-1, side, side)))  # (B, D, s, s)
         for rung, norm in enumerate(self.norms):
+            if rung:  # looked over once more
+                x = x + self.inner[rung - 1](F.relu(self.inner_norms[rung - 1](x, style)))
             if rung == self.rung and self.attention is not None:
                 x = self.attention(x)
             x = F.relu(norm(x, style))
@@ -179,7 +183,9 @@ class SAGAN(nn.Module):
         self.noise = config.of(GanConfig).noise
         self.generator, self.discriminator = Generator(config), Discriminator(config)
         self.apply(draw)
-        bound(self.generator)
+        maker = self.generator
+        for part in (maker.ups, maker.inner, maker.attention, maker.out):
+            bound(part)  # not what spreads the noise: bounded, all drawings of a class would be one
         bound(self.discriminator, nn.Embedding)
 
     def make(self, noise: Tensor, labels: Tensor | None) -> Tensor:

@@ -36,6 +36,7 @@ PICTURES = 32  # in one request
 PICTURE_PIXELS = 2**24  # of one of them
 GUESSES = 100  # for a gap
 GAPS = 64  # of a text
+PICTURES = 64  # drawn for one request
 WORDS = 10_000  # of a text, with a label each
 GUESS, LABEL = 300, 100  # bytes of a guess, or of a word; of a label with its probability
 NUMBER, PACKED = 44, 12  # bytes of a vector's number, twice: as it is said, and with all others

@@ -6,12 +6,14 @@ import { foot, offer, top } from "./frame.js";
 import { recall, remember } from "./memory.js";
 import { notice } from "./notice.js";
 import { openReader } from "./read.js";
+import { openDrawer } from "./draw.js";
 import { openTranslator } from "./translate.js";
 import { openWriter } from "./write.js";
 
 const PAGES = {
   translation: ["Translate", openTranslator],
   language: ["Write", openWriter],
+  gan: ["Draw", openDrawer],
   masked: ["Fill", openReader],
   classify: ["Classify", openReader],
   tag: ["Tag", openReader],

@@ -29,6 +29,7 @@ DEFAULTS: dict[str, Any] = {
     "train.lr": 5e-4,
     "train.clip": 0.0,
     "train.label_smoothing": 0.0,
+    "train.average_span": 0.2,  # adversaries circle around what they are after
     "train.batch_tokens": 64,  # pictures
 }
 
@@ -40,6 +41,7 @@ class Gan(Task):
     noun = "generator of pictures"
     verb = "draw"
     looks = "regard.look.drawn:look_at_drawing"
+    serves = "regard.serving.drawings:Drawings"
     keys: ClassVar[Mapping[str, Any]] = {"gan": GanConfig}
     models: ClassVar[Sequence[str]] = ("sagan",)
 
@@ -78,8 +80,7 @@ class Gan(Task):
     def load(self, folder: Path, **options: Any) -> "Drawer":
         """The generator in a folder, ready to draw."""
         from regard.models.folder import load_folder
-        from regard.tasks.gan.drawer import Drawer
-        from regard.tasks.gan.lesson import names_in
+        from regard.tasks.gan.drawer import Drawer, names_in
 
         loaded = load_folder(folder, **options)
         return Drawer(loaded.model, names_in(loaded.files))

@@ -20,7 +20,7 @@ from regard.training.workspace import DATA, make, refuse_foreign
 
 DIGITS = "0123456789"
 COUNT = 6000
-SETTINGS: dict[str, Any] = {"model.d_model": 64, "train.average_span": 0.1}
+SETTINGS: dict[str, Any] = {"model.d_model": 64}
 PICTURES, SHEET = "train.glyphs.npz", "drawings.png"
 
 

@@ -6,7 +6,7 @@ it: `regard draw`, the server.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from regard.errors import UsageError, shown
+from regard.errors import ModelError, UsageError, shown
+from regard.foreign import loads
 from regard.images.sheet import sheet
-from regard.tasks.gan.judge import Labels, Pixels
-from regard.tasks.gan.objective import as_bytes
+from regard.tasks.gan.pixels import Labels, Pixels, as_bytes
 
+CLASSES = "classes.json"  # of a folder: the names that can be asked for
 MOST = 10_000  # drawings of one call
 TOGETHER = 64  # drawn side by side
 ENDINGS = (".png", ".npz")
@@ -93,6 +94,33 @@ class Drawer:
     def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
         self.model, self.names = model, tuple(names)
 
+    @property
+    def side(self) -> int:
+        """Pixels of a picture's side."""
+        held: Any = self.model
+        return int(held.generator.sides[-1])
+
+    @property
+    def bytes(self) -> int:
+        """Of a picture."""
+        held: Any = self.model
+        return self.side**2 * int(held.generator.out.out_channels)
+
+    def rows(self, asked: Sequence[tuple[int, int, int | None]], *, spread: float = 1.0) -> Pixels:
+        """One drawing (C, S, S) for each seed, number and class."""
+        made = [
+            paint(
+                self.model,
+                None if label is None else np.array([label], np.int64),
+                1,
+                seed=seed,
+                first=number,
+                spread=spread,
+            )
+            for seed, number, label in asked
+        ]
+        return np.concatenate(made)
+
     def number_of(self, label: str | None) -> int | None:
         """The class of that name; None where none is asked for."""
         if label is None:
@@ -124,3 +152,14 @@ class Drawer:
         classes = ["" if labels is None else self.names[each] for each in ([] if labels is None else labels)]
         columns = len(self.names) if number is None and 1 < len(self.names) <= count else 0
         return Drawings(pictures, classes or [""] * count, seed, columns)
+
+
+def names_in(files: Mapping[str, bytes]) -> list[str]:
+    """The classes of a folder."""
+    try:
+        names = loads(files[CLASSES])
+    except (KeyError, ValueError) as error:
+        raise ModelError(f"the folder has no whole {CLASSES}; copy it again") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelError(f"{CLASSES} holds no names; copy the folder again")
+    return names

@@ -18,9 +18,9 @@ from regard.errors import DataError
 from regard.images.picture import Fit
 from regard.measure.score import Score
 from regard.models.folder import load_folder
-from regard.tasks.gan.drawer import in_turn, paint
+from regard.tasks.gan.drawer import in_turn, names_in, paint
 from regard.tasks.gan.judge import JUDGE, from_bytes
-from regard.tasks.gan.lesson import FEWEST, gallery_of, names_in
+from regard.tasks.gan.lesson import FEWEST, gallery_of
 from regard.tasks.gan.scores import OWN, Gallery, Reference, taught
 from regard.tasks.gan.validation import DRAWN_LAST, SEED, TAUGHT
 from regard.tasks.task import Evaluation

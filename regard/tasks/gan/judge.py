@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from regard.errors import ModelError
 from regard.foreign import loads
-from regard.tasks.gan.objective import as_numbers
+from regard.tasks.gan.pixels import Labels, Pixels, as_numbers
 
 JUDGE = "judge.safetensors"
 FEATURES = 64
@@ -29,9 +29,6 @@ WIDTHS = (24, 48, FEATURES)
 TURNS = 4  # what is told apart where there are no labels
 BATCH, RATE = 128, 4e-3
 TOGETHER = 512  # pictures that are looked at side by side
-
-Pixels = npt.NDArray[np.uint8]
-Labels = npt.NDArray[np.int64]
 
 
 class Judge(nn.Module):

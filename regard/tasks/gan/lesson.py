@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,12 +18,12 @@ from regard.config.gan import GanConfig
 from regard.data.columns import Columns
 from regard.data.pictures import Pictures, Survey, lost_in
 from regard.errors import DataError, ModelError, UsageError
-from regard.foreign import loads
 from regard.images.picture import Fit
 from regard.models.card import escape
 from regard.models.folder import Loaded
 from regard.models.sagan import nearest_side, rungs
 from regard.process.progress import Reporter
+from regard.tasks.gan.drawer import CLASSES, names_in
 from regard.tasks.gan.judge import JUDGE, Judge, from_bytes, to_bytes, train_judge
 from regard.tasks.gan.objective import Adversaries, PictureBatch
 from regard.tasks.gan.scores import Gallery
@@ -32,13 +31,13 @@ from regard.tasks.gan.validation import Appraiser
 from regard.training.feed import Rows, StoreFeed
 from regard.training.lesson import Job, Lesson
 
-CLASSES = "classes.json"
 FEWEST = 20  # pictures that anything can be learned from
 HELD_OUT, HELD_OUT_SHARE = 5000, 10  # pictures at most, and one in so many
 SPARED = 30  # that say anything if they are held out
 LARGEST = 64  # side that is taken by itself
 LITTLE = 20_000  # pictures below which they are shifted and cut by themselves
-JUDGE_SHARE, JUDGE_SECONDS, JUDGE_EPOCHS = 0.08, 120.0, 8  # of the minutes; at most; over the pictures
+JUDGE_SHARE, JUDGE_SECONDS = 0.08, 120.0  # of the minutes; at most
+JUDGE_EPOCHS, JUDGE_PICTURES = 8, 200_000  # over the pictures; seen at most
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def judge_for(job: Job, config: Config, gallery: Gallery, made_of: str) -> Judge
         gallery.pictures,
         gallery.labels,
         how.classes,
-        epochs=JUDGE_EPOCHS,
+        epochs=max(1, min(JUDGE_EPOCHS, JUDGE_PICTURES // len(gallery))),
         seconds=seconds,
         seed=config.train.seed,
     )
@@ -206,14 +205,3 @@ def _say(reporter: Reporter, told: Sequence[str], names: Sequence[str], *more: s
     for line in told:
         reporter.said(line)
     reporter.said("; ".join([f"{len(names)} classes" if names else "no classes", *more]))
-
-
-def names_in(files: Any) -> list[str]:
-    """The classes of a folder."""
-    try:
-        names = loads(files[CLASSES])
-    except (KeyError, ValueError) as error:
-        raise ModelError(f"the folder has no whole {CLASSES}; copy it again") from error
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelError(f"{CLASSES} holds no names; copy the folder again")
-    return names

@@ -4,7 +4,7 @@
     generator       -D(drawn)                                       (Lim and Ye 2017)
 
 Both losses are of the same drawings: the generator has not moved in between, so its pass is computed once.
-Each learns at its own rate (Heusel et al. 2017) and without momentum, for what was right a step ago is not.
+Each learns at its own rate (Heusel et al. 2017), and with little momentum: what was right is not for long.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from regard.config.gan import GanConfig
 from regard.tasks.gan.augment import augmented
+from regard.tasks.gan.pixels import as_numbers
 from regard.training.objective import Group, Loss, Objective
 
-BETAS = (0.0, 0.99)  # momentum would push against an adversary that has moved on
+BETAS = (0.5, 0.99)  # more momentum would push against an adversary that has moved on
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,6 @@ class PictureBatch:
     def to(self, device: torch.device | str) -> "PictureBatch":
         """The same on a device."""
         return PictureBatch(self.pictures.to(device), None if self.labels is None else self.labels.to(device))
-
-
-def as_numbers(pictures: Tensor) -> Tensor:
-    """Bytes as numbers from -1 to 1."""
-    return pictures.float() / 127.5 - 1
-
-
-def as_bytes(pictures: Tensor) -> Tensor:
-    """Numbers from -1 to 1 as bytes."""
-    return ((pictures.float() + 1) * 127.5).round().clamp(0, 255).to(torch.uint8)
 
 
 class Adversaries(Objective):

@@ -19,7 +19,8 @@ import numpy.typing as npt
 from regard.measure.frechet import frechet
 from regard.measure.neighbours import neighbourhood
 from regard.measure.score import Score
-from regard.tasks.gan.judge import Judge, Labels, Pixels, train_judge
+from regard.tasks.gan.judge import Judge, train_judge
+from regard.tasks.gan.pixels import Labels, Pixels
 
 OWN = "features of the folder's own classifier"
 EPOCHS = 12  # of a classifier that learns from drawings

@@ -20,7 +20,6 @@ from regard.images.sheet import sheet
 from regard.measure.neighbours import NEAREST
 from regard.measure.score import Score
 from regard.models.card import escape
-from regard.process.device import autocast
 from regard.tasks.gan.drawer import in_turn, paint
 from regard.tasks.gan.judge import Judge
 from regard.tasks.gan.scores import Gallery, Reference, taught
@@ -52,7 +51,7 @@ class Appraiser:
         limit = limit or Limit()
         start = limit.clock()
         wanted = min(DRAWN_LAST if last else DRAWN, len(self.reference.real))
-        with undisturbed(model), autocast(device, train.precision):
+        with undisturbed(model):  # in full precision, as whoever draws does it
             self._show(model, last=last)
             made = self._draw(model, wanted, limit.part(0.3) if last else limit)
             scores = self.reference.compare(made)

@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from command import environment
 from drawing import SETTINGS, hasten, train_stripes
 from PIL import Image
 
@@ -196,3 +199,18 @@ def test_a_further_run_takes_the_same_classes(generator: Path, stripes: Path, tm
         hasten(patch)
         assert command([*call, str(stripes), *bounds]) == 0
     assert regard.load(tmp_path / "more").names == ("lying", "standing")
+
+
+def test_drawing_and_looking_load_nothing_of_training(generator: Path) -> None:
+    code = f"""
+import sys
+import regard
+from regard.look.look import look
+
+drawer = regard.load({str(generator)!r})
+drawer.draw(2)
+look(drawer, "lying").to_json()
+assert not [name for name in sys.modules if name.startswith("regard.training")]
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
