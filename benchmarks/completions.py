@@ -3,7 +3,7 @@
 A decoder of random weights behind `regard serve`, on loopback. Each client asks for texts one after the
 other, the likeliest token each; the same requests from one connection and from eight at once, in turn.
 
-    python benchmarks/completions.py [--rounds 5] [--texts 2] [--tokens 64] [--precision int8]
+    python benchmarks/completions.py [--rounds 5] [--texts 2] [--tokens 64] [--shapes 2]
 """
 
 import argparse
@@ -62,7 +62,10 @@ async def write(port: int, count: int, texts: int, tokens: int) -> float:
         client, written = clients.Client(port, patience=300.0), 0
         for _ in range(texts):
             asked = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
-            status, body = await client.ask("/v1/completions", json.dumps(asked).encode())
+            status, body = 503, b""
+            while status == 503:  # it is still loading; the round that this may last warms up
+                status, body = await client.ask("/v1/completions", json.dumps(asked).encode())
+                await asyncio.sleep(0.2 * (status == 503))
             assert status == 200, body
             written += json.loads(body)["usage"]["completion_tokens"]
         client.close()
@@ -88,9 +91,10 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=2)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--precision", default="int8")
+    parser.add_argument("--shapes", type=int, default=len(SHAPES), help="so many of them, the smallest first")
     options = parser.parse_args()
     rows = []
-    for name, shape in SHAPES.items():
+    for name, shape in list(SHAPES.items())[: options.shapes]:
         with tempfile.TemporaryDirectory() as place:
             write_model(Path(place) / "model", *shape)
             server = start(Path(place) / "model", options.precision)

@@ -3,9 +3,12 @@
 Two shapes: nanoGPT's for a laptop (4 layers, d 128, context 64, no dropout) and for a GPU (6 layers, d 384,
 context 256, dropout 0.2), the same rows of random characters for both. The peer is written below as people
 write it: one product for q, k and v, torch's fused attention, GELU, AdamW; in fp32 and under bf16 autocast.
-Ours runs what `regard train --task language` runs, but for the size of its rows and model.
+Ours runs what `regard train --task language` runs, but for the size of its rows and model; its optimiser,
+Muon, computes more at each step than AdamW and needs fewer of them, so that there is a row with AdamW, too.
 
-    python benchmarks/language_speed.py --rounds 3
+On a machine that others use, `--cpu` counts the seconds of the processor, in one thread, not the clock's.
+
+    python benchmarks/language_speed.py --rounds 3 [--cpu]
 """
 
 import argparse
@@ -27,7 +30,8 @@ SHAPES = {
     "4 layers, d 128, context 64": (4, 128, 4, 64, 32, 0.0),
     "6 layers, d 384, context 256": (6, 384, 6, 256, 16, 0.2),
 }  # layers, d_model, heads, context, rows, dropout
-WAYS = ("regard bf16", "regard fp32", "plain bf16", "plain fp32")
+OURS, THEIRS = ("regard bf16", "regard fp32", "regard bf16 adam"), ("plain bf16", "plain fp32")
+WAYS = OURS + THEIRS
 WARMUP, SECONDS = 3, 6.0
 
 
@@ -87,7 +91,7 @@ def theirs(shape: tuple[float, ...], precision: str) -> Callable[[np.ndarray], N
     return step
 
 
-def ours(shape: tuple[float, ...], precision: str) -> Callable[[np.ndarray], None]:
+def ours(shape: tuple[float, ...], precision: str, optimizer: str = "muon") -> Callable[[np.ndarray], None]:
     """One step as the training loop takes it, with the recipe of `regard train --task language`."""
     from regard.config import Config, merge
     from regard.data.rows import cut_rows
@@ -109,6 +113,7 @@ def ours(shape: tuple[float, ...], precision: str) -> Callable[[np.ndarray], Non
         "model.dropout": dropout,
         "model.vocab_size": VOCABULARY,
         "train.precision": precision,
+        "train.optimizer": optimizer,
     }
     config = merge(Config(), {"model.kind": "decoder"} | RECIPE | own)
     model = build(config).train()
@@ -129,14 +134,14 @@ def ours(shape: tuple[float, ...], precision: str) -> Callable[[np.ndarray], Non
     return step
 
 
-def measure(way: str, name: str, profile: bool) -> float:
+def measure(way: str, name: str, profile: bool, clock: Callable[[], float]) -> float:
     """Tokens per second of one way."""
     shape = SHAPES[name]
-    who, precision = way.split()
+    who, *words = way.split()
     random = np.random.default_rng(1)
     torch.manual_seed(1)
     draw = partial(random.integers, 4, VOCABULARY, (shape[4], shape[3] + 1), "u2")
-    step = (ours if who == "regard" else theirs)(shape, precision)
+    step = (ours if who == "regard" else theirs)(shape, *words)
     for _ in range(WARMUP):
         step(draw())
     if profile:
@@ -144,11 +149,11 @@ def measure(way: str, name: str, profile: bool) -> float:
             for _ in range(5):
                 step(draw())
         print(found.key_averages().table(sort_by="self_cpu_time_total", row_limit=40), file=sys.stderr)
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS:
+    start, count = clock(), 0
+    while clock() - start < SECONDS:
         step(draw())
         count += 1
-    return count * shape[3] * shape[4] / (time.perf_counter() - start)
+    return count * shape[3] * shape[4] / (clock() - start)
 
 
 def main() -> None:
@@ -157,14 +162,17 @@ def main() -> None:
     parser.add_argument("--way", help=argparse.SUPPRESS)
     parser.add_argument("--shape", help=argparse.SUPPRESS)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--cpu", action="store_true", help="seconds of the processor, in one thread")
     options = parser.parse_args()
     if options.way:
-        print(measure(options.way, options.shape, options.profile))
+        torch.set_num_threads(1 if options.cpu else torch.get_num_threads())
+        clock = time.process_time if options.cpu else time.perf_counter
+        print(measure(options.way, options.shape, options.profile, clock))
         return
     rates: dict[tuple[str, str], list[float]] = {(name, way): [] for name in SHAPES for way in WAYS}
     for _ in range(options.rounds):
         for (name, way), found in rates.items():
-            command = [sys.executable, __file__, "--way", way, "--shape", name]
+            command = [sys.executable, __file__, "--way", way, "--shape", name, *["--cpu"] * options.cpu]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             found.append(float(done.stdout))
             print(name, way, round(found[-1]), file=sys.stderr, flush=True)
@@ -172,15 +180,17 @@ def main() -> None:
     rows = []
     for name in SHAPES:
         found = {way: medians[name, way] for way in WAYS}
-        ratio = max(found[way] for way in WAYS[:2]) / max(found[way] for way in WAYS[2:])
-        rows.append([name, *(f"{rate:,.0f}" for rate in found.values()), f"{ratio:.2f}×"])
+        best = max(found[way] for way in THEIRS)
+        ratios = (max(found[way] for way in OURS[:2]) / best, found[OURS[2]] / best)
+        rows.append([name, *(f"{rate:,.0f}" for rate in found.values()), *(f"{r:.2f}×" for r in ratios)])
     write_report(
         "language_speed",
         "Training speed of a language model, tokens per second",
-        ["shape", *WAYS, "better of each"],
+        ["shape", *WAYS, "better of each", "the same optimiser"],
         rows,
-        f"{options.rounds} rounds in turn, a process each, {SECONDS:g} s after a warm-up of {WARMUP} steps; "
-        "rows of 32 × 64 and 16 × 256 tokens",
+        f"{'Seconds of the processor in one thread, for others used the machine. ' if options.cpu else ''}"
+        f"{options.rounds} round{'s' * (options.rounds != 1)} in turn, a process each, {SECONDS:g} s after a "
+        f"warm-up of {WARMUP} steps; rows of 32 × 64 and 16 × 256 tokens",
     )
 
 

@@ -91,10 +91,10 @@ class Muon(torch.optim.Optimizer):
         rows = stack[0].shape[0] // group["cut"]
         matrices = ahead.view(len(stack) * group["cut"], rows, -1)
         size = 0.2 * max(matrices.shape[1:]) ** 0.5  # the root mean square of an Adam step
-        moves = (orthogonalise(matrices) * size).reshape(ahead.shape)
+        moves = orthogonalise(matrices).reshape(ahead.shape)
         if group["weight_decay"]:
             torch._foreach_mul_(stack, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(stack, list(moves.unbind(0)), alpha=-group["lr"])
+        torch._foreach_add_(stack, list(moves.unbind(0)), alpha=-group["lr"] * size)
 
     def _momentum(self, param: Tensor) -> Tensor:
         state = self.state[param]

@@ -72,6 +72,23 @@ def said(server: Any, **fields: Any) -> Any:
     return server.post("/v1/completions", asked | fields).tree["choices"][0]
 
 
+LIES_BESIDE = """() => {
+    const mirror = document.createRange();
+    mirror.selectNodeContents(document.querySelector(".mirror"));
+    const parts = [mirror, document.querySelector(".said")];
+    const [typed, said] = parts.map((each) => each.getBoundingClientRect());
+    return [said.left - typed.right, said.top - typed.top];
+}"""  # how far what is written begins from where the text that was typed ends
+
+
+def test_what_is_written_follows_in_place(write_page):
+    shown = write_page()
+    shown.write()
+    gap, drop = shown.page.evaluate(LIES_BESIDE)
+    assert abs(gap) < 2
+    assert abs(drop) < 8
+
+
 def test_a_text_is_written_on_and_on(write_page, writing):
     shown = write_page()
     first = said(writing, prompt=TEXT)

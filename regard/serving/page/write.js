@@ -30,7 +30,7 @@ class Page {
       "Begin a text",
     );
     this.sheet = writtenSheet({ take: (at, token) => this.take(at, token), chosen: (at) => this.follow(at) });
-    this.before = element("span", { class: "before", "aria-hidden": "true" }); // what is written follows it
+    this.ghost = element("span", { class: "ghost", "aria-hidden": "true" }); // what is written follows it
     this.dials = dialsOf();
     this.about = newest((signal) => this.describe(signal), {
       trouble: (error) => {
@@ -83,7 +83,7 @@ class Page {
         "div",
         { class: "page-text" },
         this.field.node,
-        element("div", { class: "flow text", dir: "auto" }, this.before, this.sheet.node),
+        element("div", { class: "flow text", dir: "auto" }, this.ghost, this.sheet.node),
       ),
       element("div", { class: "tail" }, this.sheet.told, this.clear, this.again, this.write),
       this.sheet.others,
@@ -127,7 +127,7 @@ class Page {
 
   paint() {
     const q = this.field.area.value;
-    this.before.textContent = q;
+    this.ghost.textContent = q;
     this.write.textContent = this.going ? "Stop" : "Write on";
     this.again.hidden = this.going || !this.tokens.length;
     this.clear.hidden = !q;
