@@ -86,7 +86,7 @@ def test_help_tells_of_a_verb(capfd: pytest.CaptureFixture[str]):
 def test_a_shell_completes_verbs_and_flags(regard: Run):
     asked = {"_REGARD_COMPLETE": "complete_bash", "COMP_WORDS": "regard tra", "COMP_CWORD": "1"}
     done = regard(env=environment() | asked)
-    assert (done.returncode, done.stdout.split()) == (0, ["train", "translate"])
+    assert (done.returncode, done.stdout.split()) == (0, ["train", "translate", "transcribe"])
     done = regard(env=environment() | asked | {"COMP_WORDS": "regard translate --be", "COMP_CWORD": "2"})
     assert (done.returncode, done.stdout.split()) == (0, ["--beam"])
 
