@@ -12,6 +12,7 @@ from regard.cli.console import note
 from regard.cli.options import takes
 from regard.errors import UsageError
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -53,6 +54,9 @@ class Options:
         list[str] | None,
         typer.Option("--allow-origin", metavar="URL", help="A site whose pages may ask; * is any."),
     ] = None
+    log_level: Annotated[
+        str, typer.Option(help="debug, info (a JSON line a request, and when it is ready), warning, error.")
+    ] = "warning"
     precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
     )
@@ -62,6 +66,8 @@ class Options:
     def __post_init__(self) -> None:
         if any(not key for key in self.api_keys or ()):
             raise UsageError("an --api-key is empty; leave it out to ask for none")
+        if self.log_level not in LOG_LEVELS:
+            raise UsageError(f"--log-level ({self.log_level}) must be one of {', '.join(LOG_LEVELS)}")
 
 
 @takes(Options)
@@ -76,6 +82,7 @@ def serve(options: Options) -> None:
     from regard.serving import server
     from regard.serving.app import build_app
     from regard.serving.family import Loading, parse_place
+    from regard.serving.journal import Journal
     from regard.serving.limits import Limits
     from regard.serving.service import Service
 
@@ -88,7 +95,9 @@ def serve(options: Options) -> None:
         cache=options.cache * 1_000_000,
     )
     loading = Loading(options.device, options.precision, options.engine)
-    service = Service(places, limits, tuple(options.api_keys or ()), loading)
+    service = Service(
+        places, limits, tuple(options.api_keys or ()), loading, journal=Journal(options.log_level)
+    )
     listening = server.bind(options.host, options.port)
     for family in service.served:
         for place in family.places.values():

@@ -71,7 +71,9 @@ class Guard:
                 place.leave()
             self.service.under_way -= path != "/health"
             self.service.looks -= path == "/attention"
-            self.service.metrics.answered(path, passage.status, time.perf_counter() - began)
+            seconds = time.perf_counter() - began
+            self.service.metrics.answered(path, passage.status, seconds)
+            self.service.journal.request(scope["method"], path, passage.status, seconds)
 
     async def _turned_away(self, path: str, passage: "_Passage") -> bool:
         """Whether the queue is full; it is said at once, because those that are sent away are many then."""
@@ -90,6 +92,7 @@ class Guard:
         refusal = self.service.room.refusal() if path in self.queued else None
         if refusal is not None:
             self.service.metrics.answered(path, refusal.status, 0.0)
+            self.service.journal.request("POST", path, refusal.status, 0.0)
         return refusal
 
 

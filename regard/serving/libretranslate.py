@@ -42,6 +42,7 @@ class LibreTranslate(Translating):
             ),
             Route("/download_file/{name}", self.download_file, gives={"content": {"application/*": {}}}),
             Route("/detect", self.detected, schema.Detect, {"model": list[schema.Detected]}),
+            Route("/suggest", self.suggest, schema.Suggest),
             Route("/languages", self.languages, gives={"model": list[schema.Language]}),
             Route("/frontend/settings", self.settings),
         )
@@ -109,6 +110,11 @@ class LibreTranslate(Translating):
     async def detected(self, request: Request) -> Response:
         """The language of a text, as far as scripts and vocabularies tell."""
         return answer(await self.detect(await read(self.service, request, schema.Detect)))
+
+    async def suggest(self, request: Request) -> Response:
+        """A better translation, as LibreTranslate's clients offer it; nothing that people write is kept."""
+        await read(self.service, request, schema.Suggest)
+        raise Refusal(403, "Suggestions are disabled on this server.")
 
     async def look(self, request: Request, fields: dict[str, Any]) -> Response:
         """What every head looked at while a sentence was translated; heads can be switched off."""

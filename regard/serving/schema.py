@@ -83,6 +83,15 @@ class TranslateFile(Given):
     target: Annotated[Code, Field(description="A language code.")]
 
 
+class Suggest(Given):
+    """A better translation that somebody offers."""
+
+    q: str = ""
+    s: str = ""
+    source: str = ""
+    target: str = ""
+
+
 class Detect(Given):
     """A text whose language is asked."""
 

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import hashlib
 import hmac
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from regard.serving.batcher import NICE, Batcher
 from regard.serving.body import Bodies
 from regard.serving.desk import Desk
 from regard.serving.family import Family, Loading, Place, families
+from regard.serving.journal import Journal
 from regard.serving.limits import Limits, Refusal
 from regard.serving.metrics import Metrics
 from regard.serving.room import Place as Seat
@@ -34,6 +36,7 @@ class Service:
     keys: tuple[str, ...] = ()
     loading: Loading = field(default_factory=Loading)
     metrics: Metrics = field(default_factory=Metrics)
+    journal: Journal = field(default_factory=Journal)
     state: str = LOADING
     fault: Exception | None = None
     under_way: int = 0  # requests that are being answered
@@ -79,6 +82,7 @@ class Service:
 
     async def load(self) -> None:
         """Load the models while the server already answers; a fault is kept for whoever started it."""
+        began = time.perf_counter()
         try:
             for family in self.served:
                 for place in family.places.values():
@@ -95,6 +99,8 @@ class Service:
         gc.freeze()
         if self.state == LOADING:
             self.state = READY
+            count = sum(len(family.places) for family in self.served)
+            self.journal.ready(count, time.perf_counter() - began)
 
     def _workers(self) -> int:
         """Batches at a time: several small ones keep the native engine's cores busier than a large one."""
@@ -118,6 +124,7 @@ class Service:
         self.quick.close()
         self.slow.close()
         self.desk.close()
+        self.journal.close()
 
     def check_ready(self) -> None:
         """Refuse while loading or draining."""
