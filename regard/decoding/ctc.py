@@ -54,7 +54,7 @@ class Aligned:
         if wanted.bounded:
             return [within(logp, rules, wanted)]
         found = prefix_beam(logp, wanted.decode.beam, blank=rules.specials.blank)
-        return [Hypothesis(ids, _score(total, ids, rules), False) for ids, total in found[: wanted.n_best]]
+        return [Hypothesis(ids, _score(total, ids, rules), False) for ids, total in found[: wanted.outputs]]
 
 
 def never_said(rules: Rules, width: int, device: torch.device, *, spare: int | None = None) -> Tensor:

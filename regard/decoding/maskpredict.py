@@ -61,7 +61,7 @@ class MaskPredict:
             for row, outputs in enumerate(found):
                 short = [each for each in outputs if spelling.count(each.ids) <= most]
                 found[row] = short or [self._shortened(model, state, row, outputs[0], rules, wanted)]
-        return [outputs[: wanted.n_best] for outputs in found]
+        return found if wanted.every else [outputs[: wanted.n_best] for outputs in found]
 
     def _lengths(self, model: Any, state: Any, rules: Rules, wanted: Wanted) -> tuple[Tensor, Tensor]:
         """Which lengths are tried for which sentence: (R,) both."""

@@ -47,12 +47,18 @@ class Wanted:
     max_chars: int | None = None  # characters at most
     spelling: Spelling | None = None  # which it takes to count them
     late: Callable[[], None] | None = None  # called between steps; may raise
+    every: bool = False  # all that is found, not the best of it alone: somebody else chooses
 
     def __post_init__(self) -> None:
         for name in ("length", "max_chars"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= LONGEST:
                 raise UsageError(f"{name} ({value}) must be at least 1 and at most {LONGEST}")
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a beam is asked for."""
+        return max(self.n_best, self.decode.beam) if self.every else self.n_best
 
     @property
     def bounded(self) -> bool:
@@ -96,7 +102,7 @@ class Steps:
         if wanted.sampling is not None:
             return sample(model, inputs, rules, sampling=wanted.sampling, draws=wanted.n_best)
         if wanted.decode.beam > 1:
-            return beam_search(model, inputs, rules, beam=wanted.decode.beam, n_best=wanted.n_best)
+            return beam_search(model, inputs, rules, beam=wanted.decode.beam, n_best=wanted.outputs)
         if wanted.late is None:
             return [[each] for each in greedy(model, inputs, rules)]
 

@@ -59,7 +59,7 @@ class Engine:
     ) -> list[list[Hypothesis]]:
         """`search`, as whoever translates asks for it."""
         return self.search(
-            sources, rules, beam=wanted.decode.beam, n_best=wanted.n_best, batch_size=batch_size
+            sources, rules, beam=wanted.decode.beam, n_best=wanted.outputs, batch_size=batch_size
         )
 
     def search(

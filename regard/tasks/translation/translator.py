@@ -71,17 +71,18 @@ class Manner:
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name} ({getattr(self, name)}) must be at least {low} and at most {high}")
 
-    @property
-    def candidates(self) -> int:
-        """Outputs that a search is asked for: with a rescorer as many as it finds."""
-        if self.rescorer is None or self.sampling is not None:
-            return self.n_best
-        return max(self.n_best, self.decode.beam)
-
     def wanted(self, spelling: Callable[[], Spelling]) -> Wanted:
         """What a search is asked for."""
         counted = spelling() if self.max_chars is not None else None
-        return Wanted(self.decode, self.candidates, self.sampling, self.length, self.max_chars, counted)
+        return Wanted(
+            self.decode,
+            self.n_best,
+            self.sampling,
+            self.length,
+            self.max_chars,
+            counted,
+            every=self.rescorer is not None,
+        )
 
 
 class More(TypedDict, total=False):
