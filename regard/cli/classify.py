@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import takes
+from regard.cli.options import Device, Engine, Model, Overflow, Precision, refuse_overflow, takes
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.tasks.image.classifier import Classifier
     from regard.tasks.labels.labeller import Label, Labels
 
-OVERFLOW = ("cut", "refuse")
-
 
 @dataclass(frozen=True)
 class Options:
     """What `regard classify` takes."""
 
-    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    model: Model
     given: Annotated[
         list[str] | None,
         typer.Argument(
@@ -47,20 +45,13 @@ class Options:
         bool, typer.Option("--json", help="An object each: label, probability, and those of all labels.")
     ] = False
     top: Annotated[int, typer.Option(help="Pictures: so many of the likeliest labels.")] = 1
-    overflow: Annotated[
-        str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
-    ] = "cut"
-    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
-        "auto"
-    )
-    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
-        "auto"
-    )
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+    overflow: Overflow = "cut"
+    precision: Precision = "auto"
+    engine: Engine = "auto"
+    device: Device = None
 
     def __post_init__(self) -> None:
-        if self.overflow not in OVERFLOW:
-            raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
+        refuse_overflow(self.overflow)
         if self.top < 1:
             raise UsageError(f"--top ({self.top}) must be 1 or more")
 

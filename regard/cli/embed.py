@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import takes
+from regard.cli.options import Device, Engine, Model, Overflow, Precision, refuse_overflow, takes
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.tasks.embed.embedder import Embedder
-
-OVERFLOW = ("cut", "refuse")
 
 
 @dataclass(frozen=True)
 class Options:
     """What `regard embed` takes."""
 
-    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    model: Model
     source: Annotated[
         Path,
         typer.Option("-i", "--input", metavar="F", readable=False, help="Texts, a line each; - is stdin."),
@@ -49,20 +47,13 @@ class Options:
     normalise: Annotated[
         bool | None, typer.Option(help="Vectors of length 1.", show_default="the model's")
     ] = None
-    overflow: Annotated[
-        str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
-    ] = "cut"
-    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
-        "auto"
-    )
-    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
-        "auto"
-    )
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+    overflow: Overflow = "cut"
+    precision: Precision = "auto"
+    engine: Engine = "auto"
+    device: Device = None
 
     def __post_init__(self) -> None:
-        if self.overflow not in OVERFLOW:
-            raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
+        refuse_overflow(self.overflow)
         if self.top and self.similar is None:
             raise UsageError("--top is how many lines of --similar F2 are shown, which was not given")
 

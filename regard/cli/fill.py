@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import takes
+from regard.cli.options import Engine, Model, Precision, takes
 
 if TYPE_CHECKING:
     from regard.tasks.masked.filler import Filled
@@ -24,7 +24,7 @@ TOGETHER = 256  # lines that are filled side by side
 class Options:
     """What `regard fill` takes."""
 
-    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    model: Model
     text: Annotated[
         str | None, typer.Argument(help="A text with a [MASK].", show_default="a text each line of the input")
     ] = None
@@ -36,12 +36,8 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a text: text, gaps (guesses with probabilities).")
     ] = False
-    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
-        "auto"
-    )
-    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
-        "auto"
-    )
+    precision: Precision = "auto"
+    engine: Engine = "auto"
 
 
 @takes(Options)

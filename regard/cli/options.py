@@ -6,13 +6,27 @@ typer reads a function's signature; `takes` gives the function the signature of 
 import inspect
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
 
 from regard.errors import UsageError, shown
 
 LARGEST = 2**53  # whole number that a flag takes; more than there are of anything
 
+OVERFLOW = ("cut", "refuse")
+
 Options = TypeVar("Options")
+
+# Flags that several verbs have, in the same words.
+Model = Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+Overflow = Annotated[
+    str, typer.Option(help="A text that is longer than the model reads: cut (and say so) or refuse.")
+]
+Precision = Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")]
+Engine = Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")]
 
 
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
@@ -39,3 +53,9 @@ def _refuse_odd_number(name: str, value: object) -> None:
         raise UsageError(f"{flag} ({value}) must be a finite number")
     if isinstance(value, int) and abs(value) > LARGEST:
         raise UsageError(f"{flag} ({shown(value)}) must be between -{LARGEST} and {LARGEST}")
+
+
+def refuse_overflow(word: str) -> None:
+    """Refuse a word that --overflow does not know."""
+    if word not in OVERFLOW:
+        raise UsageError(f"--overflow ({word}) must be one of {', '.join(OVERFLOW)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import takes
+from regard.cli.options import Device, Engine, Model, Precision, takes
 
 if TYPE_CHECKING:
     from regard.tasks.labels.labeller import Labels
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Options:
     """What `regard tag` takes."""
 
-    model: Annotated[Path, typer.Option("-m", "--model", metavar="DIR", help="A model folder.")]
+    model: Model
     text: Annotated[
         str | None, typer.Argument(help="A sentence.", show_default="a sentence each line of the input")
     ] = None
@@ -36,13 +36,9 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a sentence: words, tags, probabilities.")
     ] = False
-    precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
-        "auto"
-    )
-    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")] = (
-        "auto"
-    )
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
+    precision: Precision = "auto"
+    engine: Engine = "auto"
+    device: Device = None
 
 
 @takes(Options)
