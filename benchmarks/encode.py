@@ -93,10 +93,12 @@ def regard_way(work: Path, precision: str) -> Encode:
 
 
 def sentence_transformers(source: Path) -> Encode:
-    """Theirs, as its page says."""
-    from sentence_transformers import SentenceTransformer
+    """Theirs: encoder, mean, length 1; said here, since not every copy of a folder says it."""
+    from sentence_transformers import SentenceTransformer, models
 
-    model = SentenceTransformer(str(source), device="cpu")
+    encoder = models.Transformer(str(source), max_seq_length=256)
+    parts = [encoder, models.Pooling(384, pooling_mode="mean"), models.Normalize()]
+    model = SentenceTransformer(modules=parts, device="cpu")
     return lambda texts: model.encode(
         texts, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False
     )
