@@ -15,6 +15,10 @@ from pathlib import Path
 
 import pytest
 from command import QUICK, ROOT, environment, letters, write_lines
+from pictures import write_pictures
+from PIL import Image
+
+from regard.tasks.detection.demo import write_scenes
 
 README = ROOT / "README.md"
 _BLOCK = re.compile(r"^```(console|sh|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -110,6 +114,10 @@ def place(tmp_path: Path) -> Path:
     write_lines(tmp_path / "questions.txt", ["a film"])
     write_lines(tmp_path / "answers.txt", ["a fine film", "film", "a"])
     write_lines(tmp_path / "reviews.tsv", ["a fine film\tgood", "a film\tbad"] * 30)
+    write_pictures(tmp_path / "pictures")
+    write_scenes(tmp_path / "cells", 24, 1, side=32)
+    for name in ("cat.jpg", "blood.jpg"):
+        Image.new("L", (32, 32), 90).save(tmp_path / name)
     script = tmp_path / "bin" / "regard"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m regard "$@"\n')

@@ -94,7 +94,7 @@ def _look(options: Options) -> None:
     else:
         seen.save(path)
     print(seen.answer, flush=True)
-    for number, each in enumerate(seen.passes, 1):
+    for number, each in enumerate(getattr(seen, "passes", ()), 1):
         note(f"pass {number}: {each.text}")
     note(f"wrote {path}")
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from regard.data.lines import decode, is_gzip, open_file, read_lines, reading
 from regard.data.texts import files_of
-from regard.errors import DataError, shown
+from regard.errors import DataError, RegardError, shown
 from regard.foreign import MOST_PICTURES, MOST_PIXELS
 from regard.images.picture import PictureError, named_as_picture, open_picture
 
@@ -205,9 +205,9 @@ def _unzipping(path: Path) -> Iterator[None]:
     open_file(path, again=True).close()
     try:
         yield
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        if isinstance(error, DataError):
-            raise
+    except RegardError:
+        raise
+    except Exception as error:  # zipfile and numpy raise a dozen kinds for broken bytes
         reason = shown(str(error).partition("\n")[0])
         raise DataError(f"{path} is no .npz that can be read ({reason}); make it again") from error
 
@@ -235,7 +235,8 @@ class Idx:
         handle = stack.enter_context(open_file(path, again=True))
         stream = stack.enter_context(gzip.GzipFile(fileobj=handle)) if is_gzip(handle) else handle
         dimensions = kind & 0xFF
-        head = np.frombuffer(stream.read(4 * (1 + dimensions)), ">i4")
+        data = stream.read(4 * (1 + dimensions))
+        head = np.frombuffer(data[: len(data) // 4 * 4], ">i4")
         if len(head) != 1 + dimensions or head[0] != kind or (head[1:] < 1).any():
             raise DataError(f"{path} is no idx file of {dimensions} dimensions; copy it again")
         return _Rows(stream, str(path), np.dtype("u1"), tuple(map(int, head[1:])))

@@ -149,9 +149,12 @@ def _eight_bits(image: "Image") -> "Image":
     """Grey in more bits than 8: whole numbers of 16 bits, or of 0 to 1, or whatever range they fill."""
     from PIL import Image
 
-    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    if image.mode.startswith("I;16"):
+        deep = np.asarray(image).astype(np.uint32)
+        return Image.fromarray(((deep + 128) // 257).astype(np.uint8))
+    values: npt.NDArray[Any] = np.nan_to_num(np.asarray(image, dtype=np.float32))
     low, high = float(values.min(initial=0)), float(values.max(initial=0))
-    if image.mode.startswith("I;16") or (image.mode == "I" and low >= 0 and 255 < high <= 65535):
+    if image.mode == "I" and low >= 0 and 255 < high <= 65535:
         values = values / 257
     elif image.mode == "F" and low >= 0 and high <= 1:
         values = values * 255
@@ -164,9 +167,10 @@ def _on_paper(image: "Image") -> "Image":
     from PIL import Image
 
     grey = image.mode in ("LA", "La", "L", "1")
-    layered = image.convert("RGBA")
+    layered = image if image.mode == "RGBA" else image.convert("RGBA")
     paper = Image.new("RGBA", layered.size, (_PAPER, _PAPER, _PAPER, 255))
-    return Image.alpha_composite(paper, layered).convert("L" if grey else "RGB")
+    paper.alpha_composite(layered)
+    return paper.convert("L" if grey else "RGB")
 
 
 def pixels(image: "Image", fit: Fit, name: str = "the picture") -> Pixels:
@@ -179,7 +183,8 @@ def pixels(image: "Image", fit: Fit, name: str = "the picture") -> Pixels:
     _sketch(image, fit)
     flat = flattened(image, name)
     with _reading(name):
-        flat = _fitted(flat.convert("L" if fit.channels == 1 else "RGB"), fit)
+        mode = "L" if fit.channels == 1 else "RGB"
+        flat = _fitted(flat if flat.mode == mode else flat.convert(mode), fit)
     values = np.asarray(flat)
     return np.ascontiguousarray(values[None] if values.ndim == 2 else values.transpose(2, 0, 1))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import formats
-from fuzz import folders, texts
+from fuzz import folders, pictures, texts
 from fuzz.parsers import FILES
 
 
@@ -46,6 +46,17 @@ CORPUS = {
     "bert-vocab.txt": Seeds("bytes", "[UNK] [CLS] [SEP] [MASK] ##", folders.wordpieces),
     "bert-tokenizer.json": Seeds("json", _JSON, folders.bert_tokenizers),
     "bert-modules.json": Seeds("json", "type path Pooling Normalize Dense", folders.bert_modules),
+    "picture": Seeds("bytes", "IHDR IDAT PLTE tRNS eXIf JFIF Exif II* GIF89a BM", pictures.files),
+    "pictures-list.csv": Seeds("bytes", 'path label , " ../', pictures.lists),
+    "pictures-held.npz": Seeds(
+        "bytes", "images.npy labels.npy descr shape fortran_order <f4 |O", pictures.archives
+    ),
+    "pictures-a-images-idx3-ubyte": Seeds("bytes", "\x00 \x08 \x03", pictures.idx),
+    "boxes-all.json": Seeds(
+        "json", "images annotations categories bbox image_id category_id iscrowd", pictures.coco
+    ),
+    "boxes-data.yaml": Seeds("bytes", "names: train: path: - & * !! [ ] { }", pictures.yolo),
+    "boxes-a.xml": Seeds("bytes", "<object> <bndbox> <xmin> <!DOCTYPE [<!ENTITY &x; <![CDATA[", pictures.voc),
     "sentencepiece": Seeds("message", "▁ a", folders.piece_models),
     "conllu": Seeds("bytes", "# 1-2 1.1 _ 0 -1", texts.conllu),
     "text": Seeds("bytes", "\u0301 \u200d", texts.pairs),

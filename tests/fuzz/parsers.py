@@ -263,6 +263,44 @@ def _file(form: str) -> Callable[[bytes], None]:
     return read
 
 
+# Pictures ------------------------------------------------------------------------------------------
+
+
+def picture(data: bytes) -> None:
+    """A picture, brought to a model's size."""
+    from regard.images.picture import Fit, open_picture, pixels
+
+    pixels(open_picture(data), Fit(32, 32, 3, "pad"))
+
+
+def _labelled(name: str) -> Callable[[bytes], None]:
+    """A list or an array of pictures."""
+
+    def parser(data: bytes) -> None:
+        from regard.data.pictures import Pictures
+
+        _ = Pictures((_written(name, data),)).survey
+
+    return parser
+
+
+def _boxed(name: str) -> Callable[[bytes], None]:
+    """A folder of pictures with boxes, in which this file is a stranger's."""
+
+    def parser(data: bytes) -> None:
+        from regard.data.boxes import Scenes
+
+        root = ground.place() / f"boxes-{Path(name).name}"
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        _ = Scenes((root,)).survey
+
+    return parser
+
+
+LISTS = ("list.csv", "held.npz", "a-images-idx3-ubyte")
+BOXES = ("annotations/all.json", "data.yaml", "Annotations/a.xml")
 FILES = ("md", "srt", "po", "xliff", "docx", "odt", "epub")
 PARSERS = {
     **{f"file-{name}": _file(name) for name in FILES},
@@ -271,6 +309,9 @@ PARSERS = {
     "metrics": metrics,
     **{f"marian-{name}": _marian(name) for name in MARIAN},
     **{f"bert-{name}": _bert(name) for name in BERT},
+    "picture": picture,
+    **{f"pictures-{name}": _labelled(name) for name in LISTS},
+    **{f"boxes-{Path(name).name}": _boxed(name) for name in BOXES},
     "sentencepiece": sentencepiece,
     "conllu": conllu,
     "text": text_files,

@@ -22,6 +22,7 @@ GROUPS = {
     "folders": ("folder-", "shortlist", "metrics"),
     "foreign": ("marian-", "bert-", "sentencepiece"),
     "translated": ("file-",),
+    "pictures": ("picture", "boxes-"),
     "files": ("conllu", "text", "running", "lines", "python"),
     "settings": ("toml", "set", "options"),
     "requests": ("sentences", "markup", "glossary", "body"),

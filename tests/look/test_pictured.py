@@ -7,17 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pictures import write_classifier
+from pictures import write_classifier, write_detector
 from PIL import Image
 
 import regard
 from regard.cli.main import run as command
 from regard.errors import UsageError
-from regard.images.picture import Fit
-from regard.images.preprocessing import PREPROCESSING, Preprocessing
 from regard.look.pictured import SceneLook, look_at_picture
-from regard.models import build
-from regard.models.folder import save
 
 
 @pytest.fixture(scope="module")
@@ -34,20 +30,7 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def detector(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from regard.config import Config, merge
-
-    shape = {"task": "detection", "model.d_model": 12, "model.n_heads": 2, "model.d_ff": 20}
-    shape |= {"model.encoder_layers": 2, "model.decoder_layers": 2, "model.dropout": 0.0}
-    sizes = {"height": 16, "width": 24, "channels": 1, "stride": 8, "classes": 2, "queries": 5, "blocks": 0}
-    torch.manual_seed(5)
-    config = merge(Config(), shape | {f"detection.{key}": value for key, value in sizes.items()})
-    files = {
-        "labels.json": b'["a", "b"]',
-        PREPROCESSING: Preprocessing(Fit(16, 24, 1, "stretch"), (0.5,), (0.3,)).to_json(),
-    }
-    folder = tmp_path_factory.mktemp("detector")
-    save(folder, config=config, model=build(config), card="# A card\n", files=files)
-    return folder
+    return write_detector(tmp_path_factory.mktemp("detector"))
 
 
 def test_every_head_is_there_and_its_weights_sum_to_one(classifier: Path, picture: Path) -> None:
@@ -74,7 +57,7 @@ def test_rollout_is_the_product_of_layers(classifier: Path, picture: Path) -> No
 def test_objects_look_at_patches_and_at_each_other(detector: Path, picture: Path) -> None:
     seen = look_at_picture(detector, str(picture), threshold=0.0)
     assert len(seen.objects) == 5
-    assert seen.map("decoder.1.cross").weights.shape == (2, 5, 6)
+    assert seen.map("decoder.0.cross").weights.shape == (2, 5, 6)
     assert seen.map("decoder.0.self").weights.shape == (2, 5, 5)
     assert seen.map("decoder.0.self").keys == "objects"
     scores = [each["score"] for each in seen.objects]

@@ -3,32 +3,13 @@
 import base64
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from pictures import write_classifier
+from pictures import write_classifier, write_detector
 from PIL import Image
 
 from regard import load
-from regard.config import Config, merge
-from regard.images.picture import Fit
-from regard.images.preprocessing import PREPROCESSING, Preprocessing
-from regard.models import build
-from regard.models.folder import save
-
-
-def write_detector(folder: Path) -> Path:
-    shape = {"task": "detection", "model.d_model": 12, "model.n_heads": 2, "model.d_ff": 20}
-    shape |= {"model.encoder_layers": 1, "model.decoder_layers": 1, "model.dropout": 0.0}
-    sizes = {"height": 16, "width": 24, "channels": 1, "stride": 8, "classes": 2, "queries": 5, "blocks": 0}
-    torch.manual_seed(5)
-    config = merge(Config(), shape | {f"detection.{key}": value for key, value in sizes.items()})
-    made = Preprocessing(Fit(16, 24, 1, "stretch"), (0.5,), (0.3,))
-    files = {"labels.json": b'["a", "b"]', PREPROCESSING: made.to_json()}
-    save(folder, config=config, model=build(config), card="# A card\n", files=files)
-    return folder
 
 
 @pytest.fixture(scope="module")

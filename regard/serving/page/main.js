@@ -7,6 +7,7 @@ import { recall, remember } from "./memory.js";
 import { notice } from "./notice.js";
 import { openReader } from "./read.js";
 import { openDrawer } from "./draw.js";
+import { openSeer } from "./see.js";
 import { openTranslator } from "./translate.js";
 import { openWriter } from "./write.js";
 
@@ -18,6 +19,8 @@ const PAGES = {
   classify: ["Classify", openReader],
   tag: ["Tag", openReader],
   embed: ["Compare", openReader],
+  image: ["Name", openSeer],
+  detection: ["Find", openSeer],
 };
 
 function followTheme() {
