@@ -57,7 +57,7 @@ def shortened(line: str) -> str:
         flags = "--set train.max_steps=2"
     else:
         flags = " ".join(["--fresh", *QUICK, "--set", "train.max_steps=2"])
-    return re.sub(r"\bregard train\b", f"regard train {flags}", line)
+    return re.sub(r"\bregard train\b", f"regard train {flags}", line.replace("--finish 5", "--finish 0.01"))
 
 
 def write_stories(folder: Path) -> None:
