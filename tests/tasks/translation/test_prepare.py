@@ -11,7 +11,7 @@ from regard.tasks.translation import TASK
 from regard.tasks.translation.prepare import tokenizer_for, with_dropout, with_vocabulary
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.run import model_for
-from regard.training.settle import settle
+from regard.training.settle import FURTHER, settle
 
 
 def test_a_run_without_a_bound_gets_the_default_minutes() -> None:
@@ -25,7 +25,8 @@ def test_a_model_trained_further_keeps_its_shape_and_not_its_schedule() -> None:
     base = merge(Config(), {"model.d_model": 64, "train.lr": 0.5, "train.max_steps": 9})
     config = settle(TASK, None, None, {"model.dropout": 0.4}, base=base)
     assert (config.model.d_model, config.model.dropout) == (64, 0.4)
-    assert config.train.lr == Config().train.lr
+    assert config.train.lr == pytest.approx(FURTHER * Config().train.lr)
+    assert settle(TASK, None, None, {"train.lr": 0.25}, base=base).train.lr == 0.25
     assert settle(TASK, None, None, {"model.d_model": 64}, base=base).model.d_model == 64
     with pytest.raises(UsageError, match=r"text\.vocab_size is 0"):
         settle(TASK, None, None, {"text.vocab_size": 99}, base=base)
