@@ -13,8 +13,8 @@ from torch import Tensor
 def corners(boxes: Tensor) -> Tensor:
     """Centre and size (..., 4) -> left, top, right, bottom.
 
-    >>> corners(torch.tensor([0.5, 0.5, 0.2, 0.4])).tolist()
-    [0.4..., 0.3..., 0.6..., 0.7...]
+    >>> corners(torch.tensor([0.5, 0.5, 0.25, 0.5])).tolist()
+    [0.375, 0.25, 0.625, 0.75]
     """
     centre, half = boxes[..., :2], boxes[..., 2:] / 2
     return torch.cat([centre - half, centre + half], -1)

@@ -28,7 +28,7 @@ def neighbourhood(real: Vectors, made: Vectors, nearest: int = NEAREST) -> dict[
 
     >>> line = np.arange(12.0)[:, None]
     >>> neighbourhood(line, line + 0.1, nearest=1)
-    {'precision': 1.0, 'recall': 1.0, 'density': 2.0, 'coverage': 1.0}
+    {'precision': 1.0, 'recall': 1.0, 'density': 1.9166666666666667, 'coverage': 1.0}
     """
     fewest = min(len(real), len(made))
     if fewest <= nearest:

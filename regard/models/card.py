@@ -182,7 +182,8 @@ def add_scores(folder: Path, name: str, scores: Mapping[str, Score]) -> None:
 def with_scores(card: str, name: str, scores: Mapping[str, Score]) -> str:
     """A card with one more line of what was measured.
 
-    >>> print(with_scores("# A model\n\n## Use\n", "test.de", {"bleu": Score(31.5, label="BLEU", digits=1)}))
+    >>> scores = {"bleu": Score(31.5, label="BLEU", digits=1)}
+    >>> print(with_scores("# A model\\n\\n## Use\\n", "test.de", scores))
     # A model
     <BLANKLINE>
     ## Evaluated
