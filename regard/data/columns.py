@@ -9,6 +9,7 @@ has: `store.py` keeps pairs of sentences in two.
 import hashlib
 import json
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -247,3 +248,18 @@ class _Writer:
             yield from (np.ascontiguousarray(row, self.kind.dtype).tobytes() for row in rows)
         else:
             yield np.fromiter(chain.from_iterable(rows), self.kind.dtype, count).tobytes()
+
+
+def held_out(
+    contents: Iterable[bytes], most: int, share: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows to train on, and rows to measure on: at most so many of them, and at most one in `share`.
+
+    The choice follows a hash of what is in a row, so that every copy of a held-out one leaves training and
+    the same one is held out wherever it stands. Too few rows to spare: none is.
+    """
+    hashes = np.fromiter((zlib.crc32(content) for content in contents), np.uint32)
+    distinct, first = np.unique(hashes, return_index=True)
+    count = min(most, len(distinct) // share)
+    held = np.isin(hashes, distinct[:count])
+    return np.flatnonzero(~held), np.sort(first[:count]).astype(np.int64)

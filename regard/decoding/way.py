@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
 from regard.config import DecodeConfig
@@ -18,6 +19,7 @@ from regard.decoding.greedy import greedy, likeliest
 from regard.decoding.sampling import Sampling, sample
 from regard.decoding.search import Hypothesis, Rules, write
 from regard.errors import UsageError
+from regard.text.tokenizer import Tokenizer
 
 LONGEST = 100_000  # tokens or characters that may be asked for
 
@@ -28,6 +30,16 @@ class Spelling:
 
     characters: Tensor
     leading: Tensor
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, width: int) -> "Spelling":
+        """That of `width` tokens, of which the tokenizer knows the first; a space falls away."""
+        spelled = [tokenizer.spell([number]) for number in range(tokenizer.target_vocab_size)]
+        texts = [each.decode("utf-8", "replace") for each in spelled]
+        characters, leading = torch.zeros(width, dtype=torch.int64), torch.zeros(width, dtype=torch.int64)
+        characters[: len(texts)] = torch.tensor([len(text) for text in texts])
+        leading[: len(texts)] = torch.tensor([int(text.startswith(" ")) for text in texts])
+        return cls(characters, leading)
 
     def count(self, ids: list[int]) -> int:
         """Of an output."""

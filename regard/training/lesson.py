@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from regard.atomic import write_text
 from regard.config import Config
+from regard.errors import ModelError
 from regard.models.card import Facts
-from regard.models.folder import Loaded
+from regard.models.folder import TOKENIZER, Loaded
 from regard.process.progress import Reporter, Silent
+from regard.text.tokenizer import Tokenizer
 from regard.training.objective import Evaluator, Feed, Objective
 
 
@@ -59,6 +62,21 @@ class Lesson:
     measured_on: str = "held-out examples"  # what the evaluator measures on, for the card
     needed: int = 0  # steps below which nothing is learned, as far as is known
     report: Callable[[], str] | None = None  # Markdown for the card, asked for after the last measurement
+
+
+def run_tokenizer(folder: Path, base: Loaded | None, learn: Callable[[], Tokenizer]) -> Tokenizer:
+    """The base model's tokenizer, the one that this run has learned before, or the one that it learns now."""
+    if base is not None:
+        return base.tokenizer
+    path = folder / TOKENIZER
+    if path.exists():
+        try:
+            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
+        except (ModelError, UnicodeDecodeError):
+            path.unlink()  # the same examples give the same one again
+    tokenizer = learn()
+    write_text(path, tokenizer.to_json())
+    return tokenizer
 
 
 class Learnable(Protocol):

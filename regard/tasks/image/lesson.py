@@ -4,7 +4,6 @@ Called by the task (`__init__.py`). Before this file: `regard.data.pictures`; af
 """
 
 import json
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.config import Config, TrainConfig, merge
 from regard.config.image import ImageConfig
-from regard.data.columns import Columns
+from regard.data.columns import Columns, held_out
 from regard.data.pictures import Pictures, lost_in
 from regard.errors import DataError, shown
 from regard.images.picture import Fit
@@ -185,11 +184,9 @@ def settled(config: Config, data: Labelled) -> Config:
 
 def hold_out(store: Columns, known: Rows) -> tuple[Rows, Rows]:
     """Rows to train on, and rows to measure on, chosen by a hash of their pixels."""
-    sums = (zlib.crc32(store["pixels"].row(int(i)).tobytes()) for i in known)
-    hashes = np.fromiter(sums, np.uint32, len(known))
-    distinct, first = np.unique(hashes, return_index=True)
-    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
-    return known[~np.isin(hashes, distinct[:count])], known[np.sort(first[:count])]
+    contents = (store["pixels"].row(int(i)).tobytes() for i in known)
+    train, held = held_out(contents, HELD_OUT, HELD_OUT_SHARE)
+    return known[train], known[held]
 
 
 def lesson_for(job: Job) -> Lesson:

@@ -6,7 +6,6 @@ Called by the task (`__init__.py`); after this file: `regard.training.run`.
 """
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +18,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.atomic import write_text
 from regard.config import Config, TrainConfig, merge
-from regard.data.columns import Chunk, Columns, Kind, open_columns
+from regard.data.columns import Chunk, Columns, Kind, held_out, open_columns
 from regard.data.inputs import Tokens
-from regard.errors import ModelError
 from regard.measure.labels import Table, confusion, label_scores
 from regard.measure.score import Score
 from regard.models.card import escape
@@ -32,7 +29,7 @@ from regard.tasks.encoder.reader import FRAME
 from regard.tasks.labels.examples import Labelled
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, StoreFeed
-from regard.training.lesson import Job, Lesson
+from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, undisturbed
 
 LABELS = "labels.json"
@@ -218,27 +215,18 @@ def _sorted_batches(rows: Rows, lengths: Any) -> Iterator[Rows]:
 
 def hold_out(store: Columns) -> tuple[Rows, Rows]:
     """Rows to train on, and rows to measure on, chosen by a hash of their ids."""
-    sums = (zlib.crc32(store["ids"].row(i).tobytes()) for i in range(len(store)))
-    hashes = np.fromiter(sums, np.uint32, len(store))
-    distinct, first = np.unique(hashes, return_index=True)
-    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
-    return np.flatnonzero(~np.isin(hashes, distinct[:count])), np.sort(first[:count]).astype(np.int64)
+    contents = (store["ids"].row(i).tobytes() for i in range(len(store)))
+    return held_out(contents, HELD_OUT, HELD_OUT_SHARE)
 
 
 def tokenizer_for(folder: Path, data: Labelled, config: Config, base: Loaded | None) -> Tokenizer:
     """The base model's tokenizer, the one this run has learned before, or a new one."""
-    if base is not None:
-        return base.tokenizer
-    path = folder / "tokenizer.json"
-    if path.exists():
-        try:
-            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
-        except (ModelError, UnicodeDecodeError):
-            path.unlink()  # the same lines give the same tokenizer again
-    lines = (" ".join(example.words) for example in data.read(data.train))
-    tokenizer = Tokenizer.train(lines, config.text.vocab_size)
-    write_text(path, tokenizer.to_json())
-    return tokenizer
+
+    def learn() -> Tokenizer:
+        lines = (" ".join(example.words) for example in data.read(data.train))
+        return Tokenizer.train(lines, config.text.vocab_size)
+
+    return run_tokenizer(folder, base, learn)
 
 
 def lesson_for(job: Job, how: Any) -> Lesson:

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from regard.atomic import write_text
 from regard.config import Config, merge
 from regard.data.columns import Columns
 from regard.data.rows import IDS, RowFeed, open_tokens
 from regard.data.texts import Document, Running, parts
-from regard.errors import ModelError, UsageError
+from regard.errors import UsageError
 from regard.tasks.language.feed import RowBatch, row_batch
 from regard.tasks.language.validation import Validation
 from regard.text.running import RunningText
 from regard.text.tokenizer import Tokenizer
-from regard.training.lesson import Job, Lesson
+from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import token_loss
 from regard.training.objective import Loss, Objective
 
@@ -80,18 +79,10 @@ def fitting(config: Config, asked: Mapping[str, Any], base: Config | None) -> Co
 
 def tokenizer_for(job: Job, documents: list[Document]) -> Tokenizer:
     """The base model's tokenizer, the one this run has learned before, or a new one."""
-    if job.base is not None:
-        return job.base.tokenizer
-    path, text = job.folder / "tokenizer.json", job.config.text
-    if path.exists():
-        try:
-            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
-        except (ModelError, UnicodeDecodeError):
-            path.unlink()  # the same text gives the same tokenizer again
-    letters = (part.text for part in parts(documents))
-    tokenizer = RunningText.learn(letters, text.units, text.vocab_size)
-    write_text(path, tokenizer.to_json())
-    return tokenizer
+    text, letters = job.config.text, (part.text for part in parts(documents))
+    return run_tokenizer(
+        job.folder, job.base, lambda: RunningText.learn(letters, text.units, text.vocab_size)
+    )
 
 
 def lesson_for(job: Job) -> Lesson:

@@ -16,12 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.atomic import write_text
 from regard.config import Config, TrainConfig, merge
 from regard.data.inputs import Tokens
 from regard.data.rows import IDS, RowFeed, Spans, cut_rows, gather, open_tokens
 from regard.data.texts import Document, Running, Texts, parts
-from regard.errors import ModelError
 from regard.measure.score import Score
 from regard.models.folder import Loaded, load_folder
 from regard.process.device import autocast
@@ -30,7 +28,7 @@ from regard.tasks.masked.hiding import hide
 from regard.tasks.task import Evaluation, Judge
 from regard.text.running import RunningText
 from regard.text.tokenizer import Tokenizer
-from regard.training.lesson import Job, Lesson
+from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import token_loss
 from regard.training.objective import Limit, Loss, Measurement, Objective, undisturbed
 
@@ -160,18 +158,8 @@ def gap_scores(total: float, right: int, count: int) -> dict[str, Score]:
 
 def tokenizer_for(folder: Path, documents: list[Document], config: Config, base: Loaded | None) -> Tokenizer:
     """The base model's tokenizer, the one this run has learned before, or a new one."""
-    if base is not None:
-        return base.tokenizer
-    path = folder / "tokenizer.json"
-    if path.exists():
-        try:
-            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
-        except (ModelError, UnicodeDecodeError):
-            path.unlink()  # the same text gives the same tokenizer again
     texts = (part.text for part in parts(documents))
-    tokenizer = RunningText.learn(texts, vocab_size=config.text.vocab_size)
-    write_text(path, tokenizer.to_json())
-    return tokenizer
+    return run_tokenizer(folder, base, lambda: RunningText.learn(texts, vocab_size=config.text.vocab_size))
 
 
 def lesson_for(job: Job, how: Any) -> Lesson:

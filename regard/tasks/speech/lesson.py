@@ -6,7 +6,6 @@ Samples are kept as 16 bits at the model's rate; frames are made of them when a 
 `examples.py`; after it: `regard.training.run`.
 """
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,15 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.atomic import write_text
 from regard.audio.augment import Draw, blotted, harder
 from regard.audio.frames import HOP, framing_of, lifted
 from regard.audio.sound import read_sound
 from regard.config import Config, TrainConfig, merge
 from regard.config.speech import SpeechConfig
-from regard.data.columns import Chunk, Columns, Kind, open_columns
+from regard.data.columns import Chunk, Columns, Kind, held_out, open_columns
 from regard.data.inputs import Frames
-from regard.errors import DataError, ModelError
+from regard.errors import DataError
 from regard.models.folder import Loaded
 from regard.process.progress import duration
 from regard.tasks.speech.examples import Recordings
@@ -34,7 +32,7 @@ from regard.tasks.speech.validation import Validation
 from regard.text.running import RunningText
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, StoreFeed
-from regard.training.lesson import Job, Lesson
+from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import token_loss
 from regard.training.objective import Loss, Objective
 
@@ -196,27 +194,18 @@ def store_of(
 
 def hold_out(store: Columns) -> tuple[Rows, Rows]:
     """Rows to train on, and rows to measure on, chosen by a hash of their sound."""
-    sums = (zlib.crc32(store["sound"].row(i).tobytes()) for i in range(len(store)))
-    hashes = np.fromiter(sums, np.uint32, len(store))
-    distinct, first = np.unique(hashes, return_index=True)
-    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
-    return np.flatnonzero(~np.isin(hashes, distinct[:count])), np.sort(first[:count]).astype(np.int64)
+    contents = (store["sound"].row(i).tobytes() for i in range(len(store)))
+    return held_out(contents, HELD_OUT, HELD_OUT_SHARE)
 
 
 def tokenizer_for(folder: Path, data: Recordings, config: Config, base: Loaded | None) -> Tokenizer:
     """The base model's tokenizer, the one this run has learned before, or a new one."""
-    if base is not None:
-        return base.tokenizer
-    path = folder / "tokenizer.json"
-    if path.exists():
-        try:
-            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
-        except (ModelError, UnicodeDecodeError):
-            path.unlink()  # the same texts give the same tokenizer again
-    texts = (spoken.text for spoken in data.read(data.train))
-    tokenizer = RunningText.learn(texts, config.text.units, config.text.vocab_size)
-    write_text(path, tokenizer.to_json())
-    return tokenizer
+
+    def learn() -> Tokenizer:
+        texts = (spoken.text for spoken in data.read(data.train))
+        return RunningText.learn(texts, config.text.units, config.text.vocab_size)
+
+    return run_tokenizer(folder, base, learn)
 
 
 def lesson_for(job: Job) -> Lesson:

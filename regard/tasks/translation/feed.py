@@ -1,12 +1,10 @@
 """Batches of pairs. Where no validation files are given, a small part of the pairs is held out here."""
 
-import zlib
 from functools import partial
-
-import numpy as np
 
 from regard.config import TrainConfig
 from regard.data.batch import Batch, collate
+from regard.data.columns import held_out
 from regard.data.store import Store
 from regard.text.tokenizer import OUR_SPECIALS, Specials
 from regard.training.feed import Rows, StoreFeed
@@ -35,15 +33,6 @@ class PairFeed(StoreFeed[Batch]):
 
 
 def hold_out(store: Store) -> tuple[Rows, Rows]:
-    """Rows to train on, and rows to validate on.
-
-    The choice follows a hash of the source, so that every copy of a held-out sentence leaves training
-    and the same sentence is held out wherever it stands. Too few sentences to spare: none is.
-    """
-    hashes = np.fromiter(
-        (zlib.crc32(store.src.sentence(i).tobytes()) for i in range(len(store))), np.uint32, len(store)
-    )
-    distinct, first = np.unique(hashes, return_index=True)
-    count = min(HELD_OUT, len(distinct) // HELD_OUT_SHARE)
-    held = np.isin(hashes, distinct[:count])
-    return np.flatnonzero(~held), np.sort(first[:count]).astype(np.int64)
+    """Rows to train on, and rows to validate on, chosen by a hash of the source."""
+    sources = (store.src.sentence(i).tobytes() for i in range(len(store)))
+    return held_out(sources, HELD_OUT, HELD_OUT_SHARE)

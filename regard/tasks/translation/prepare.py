@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.atomic import write_text
 from regard.config import ATTENDING, Config, merge
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
-from regard.errors import DataError, ModelError, UsageError
+from regard.errors import DataError, UsageError
 from regard.kinds import MODELS
 from regard.models import build
 from regard.models.folder import Loaded
@@ -28,7 +27,7 @@ from regard.text.languages import languages_of
 from regard.text.tokenizer import Specials, Tokenizer
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.feed import Rows
-from regard.training.lesson import Job, Lesson
+from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import OfPairs
 
 SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
@@ -124,18 +123,8 @@ def fitting_positions(config: Config) -> Config:
 
 
 def tokenizer_for(folder: Path, corpus: Corpus, config: Config, base: Loaded | None) -> Tokenizer:
-    """The base model's tokenizer, the one this run has trained before, or a new one."""
-    if base is not None:
-        return base.tokenizer
-    path = folder / "tokenizer.json"
-    if path.exists():
-        try:
-            return Tokenizer.from_json(path.read_text(encoding="utf-8"))
-        except (ModelError, UnicodeDecodeError):
-            path.unlink()  # the same lines give the same tokenizer again
-    tokenizer = Tokenizer.train(corpus.lines(), config.text.vocab_size)
-    write_text(path, tokenizer.to_json())
-    return tokenizer
+    """The base model's tokenizer, the one this run has learned before, or a new one."""
+    return run_tokenizer(folder, base, lambda: Tokenizer.train(corpus.lines(), config.text.vocab_size))
 
 
 def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:

@@ -262,7 +262,7 @@ class Translator:
     def spelling(self) -> Spelling:
         """How many characters each token writes; bytes count one each."""
         if self._spelling is None:
-            self._spelling = spelling_of(self.tokenizer, _width(self.model, self.tokenizer))
+            self._spelling = Spelling.of(self.tokenizer, _width(self.model, self.tokenizer))
         return self._spelling
 
     def _stream(self, lines: Iterable[str], manner: Manner) -> Iterator[Translation]:
@@ -361,16 +361,6 @@ def load_readable(folder: str | PathLike[str], *, device: str | torch.device = "
     translator = Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
     translator.trained = loaded.config.data.max_length
     return translator
-
-
-def spelling_of(tokenizer: Tokenizer, width: int) -> Spelling:
-    """How many characters each of `width` tokens writes; the space before the first one falls away."""
-    spelled = [tokenizer.spell([number]) for number in range(tokenizer.target_vocab_size)]
-    texts = [each.decode("utf-8", "replace") for each in spelled]
-    characters, leading = torch.zeros(width, dtype=torch.int64), torch.zeros(width, dtype=torch.int64)
-    characters[: len(texts)] = torch.tensor([len(text) for text in texts])
-    leading[: len(texts)] = torch.tensor([int(text.startswith(" ")) for text in texts])
-    return Spelling(characters, leading)
 
 
 def _width(model: Any, tokenizer: Tokenizer) -> int:
