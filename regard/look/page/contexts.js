@@ -1,6 +1,6 @@
 // One word in several sentences: how alike the vectors are that the encoder gives it.
 import { element, number } from "./dom.js";
-import { colour, heat, onTheme, rgb, themeSwitch } from "./theme.js";
+import { colour, header, heat, onTheme, rgb } from "./theme.js";
 
 /* The page of a file: its data lies beside the script. */
 export function showContexts(root) {
@@ -11,13 +11,7 @@ export function mountContexts(root, data) {
   const board = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Cosines" });
   root.classList.add("regard");
   root.replaceChildren(
-    element(
-      "header",
-      { class: "top" },
-      element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
-      element("bdi", { class: "model" }, data.model.name),
-      themeSwitch(),
-    ),
+    header(element("bdi", { class: "model" }, data.model.name)),
     element(
       "div",
       { class: "translation" },

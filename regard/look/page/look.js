@@ -4,7 +4,7 @@
 import { element, segmented } from "./dom.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
-import { onTheme, themeSwitch } from "./theme.js";
+import { header, onTheme } from "./theme.js";
 import { drawTokens } from "./tokens.js";
 import { drawWalk } from "./walk.js";
 import { joinWeights, meanWeights, unitsOf } from "./words.js";
@@ -129,14 +129,7 @@ function layout(slots, data, chrome) {
   const section = (name, title, ...content) =>
     element("section", { class: `card ${name}`, "aria-label": title }, content);
   return [
-    chrome &&
-      element(
-        "header",
-        { class: "top" },
-        element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
-        element("bdi", { class: "model" }, data.model.name),
-        themeSwitch(),
-      ),
+    chrome && header(element("bdi", { class: "model" }, data.model.name)),
     slots.translation,
     slots.tools,
     section("hero", "Links between words", slots.links),

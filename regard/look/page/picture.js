@@ -1,6 +1,6 @@
 // A picture and what its places looked at: point at one, or move there with the arrow keys.
 import { element, percent, segmented } from "./dom.js";
-import { themeSwitch } from "./theme.js";
+import { header } from "./theme.js";
 
 const SIDE = 420; // pixels of the picture on the page, about
 const FULL = 5; // times an even share: the deepest shade
@@ -11,13 +11,7 @@ export function showPicture(root) {
   root.classList.add("regard");
   const board = element("div", { class: "picture-look" });
   root.replaceChildren(
-    element(
-      "header",
-      { class: "top" },
-      element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
-      element("bdi", { class: "model" }, data.model.name),
-      themeSwitch(),
-    ),
+    header(element("bdi", { class: "model" }, data.model.name)),
     element(
       "div",
       { class: "translation" },

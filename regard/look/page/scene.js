@@ -1,6 +1,6 @@
 // A picture and where each of its patches, its objects or the whole looked: point at one and see.
 import { element, percent, segmented } from "./dom.js";
-import { themeSwitch } from "./theme.js";
+import { header } from "./theme.js";
 
 /* The page of a file: its data lies beside the script. */
 export function showScene(root) {
@@ -25,13 +25,7 @@ export function mountScene(root, data) {
 
   root.classList.add("regard");
   root.replaceChildren(
-    element(
-      "header",
-      { class: "top" },
-      element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
-      element("bdi", { class: "model" }, data.model.name),
-      themeSwitch(),
-    ),
+    header(element("bdi", { class: "model" }, data.model.name)),
     element("div", { class: "translation" }, element("p", { class: "target-text" }, data.answer)),
     tools,
     element("section", { class: "card", "aria-label": "Picture" }, canvas, says),

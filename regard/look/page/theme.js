@@ -3,7 +3,7 @@ import { element } from "./dom.js";
 
 const THEME_CHANGED = "regard-theme";
 
-export function themeSwitch() {
+function themeSwitch() {
   const button = element("button", {
     type: "button",
     class: "icon",
@@ -68,4 +68,15 @@ export function rgb([red, green, blue]) {
 
 function mix(from, to, share) {
   return from.map((part, i) => Math.round(part + (to[i] - part) * share));
+}
+
+/* The head of a page: the mark, whatever it tells, and the switch of its theme. */
+export function header(...told) {
+  return element(
+    "header",
+    { class: "top" },
+    element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
+    told,
+    themeSwitch(),
+  );
 }

@@ -2,7 +2,7 @@
 import { element } from "./look/dom.js";
 import { mountPicture } from "./look/picture.js";
 import { get, newest, post } from "./api.js";
-import { foot, panelsOf, top } from "./frame.js";
+import { chooserOf, foot, panelsOf, top } from "./frame.js";
 import { drawModel } from "./model.js";
 import { notice } from "./notice.js";
 
@@ -73,20 +73,11 @@ class Page {
   }
 
   chooser() {
-    const list = element(
-      "select",
-      {
-        "aria-label": "Model",
-        onchange: () => {
-          this.model = this.models[list.selectedIndex];
-          this.name.textContent = this.model.id;
-          this.offer(null);
-          this.about();
-          this.go();
-        },
-      },
-      this.models.map((each) => element("option", { selected: each === this.model }, each.id)),
-    );
+    const list = chooserOf(this, () => {
+      this.offer(null);
+      this.about();
+      this.go();
+    });
     return list;
   }
 

@@ -1,6 +1,6 @@
 // What every page of a server has: its head, its foot, panels of which one is open.
 import { element, segmented } from "./look/dom.js";
-import { themeSwitch } from "./look/theme.js";
+import { header } from "./look/theme.js";
 
 const tasks = { choices: [], chosen: "", choose: null }; // what else is served, and how to go there
 
@@ -10,18 +10,31 @@ export function offer(choices, chosen, choose) {
 }
 
 export function top(name) {
-  return element(
-    "header",
-    { class: "top" },
-    element("h1", {}, element("span", { class: "mark", "aria-hidden": "true" }), "Regard"),
+  return header(
     name,
     tasks.choices.length > 1 && segmented("Task", tasks.choices, tasks.chosen, tasks.choose),
-    themeSwitch(),
   );
 }
 
 export function foot(text) {
   return element("footer", {}, element("p", {}, text, element("a", { href: "spec" }, "API")));
+}
+
+/* The list of a page's models; whichever is chosen becomes its `model`, and `changed` is called. */
+export function chooserOf(page, changed) {
+  const list = element(
+    "select",
+    {
+      "aria-label": "Model",
+      onchange: () => {
+        page.model = page.models[list.selectedIndex];
+        page.name.textContent = page.model.id;
+        changed();
+      },
+    },
+    page.models.map((each) => element("option", { selected: each === page.model }, each.id)),
+  );
+  return list;
 }
 
 /* Panels by name, the tabs that open one of them, and `open(name)`. */

@@ -2,7 +2,7 @@
 // filled, a label, tags; beside that, the heads, and which of some lines are nearest. It ties these together.
 import { element } from "./look/dom.js";
 import { get, newest, post } from "./api.js";
-import { foot, panelsOf, top } from "./frame.js";
+import { chooserOf, foot, panelsOf, top } from "./frame.js";
 import { Inside } from "./inside.js";
 import { drawModel } from "./model.js";
 import { Neighbours } from "./neighbours.js";
@@ -100,20 +100,11 @@ class Page {
   }
 
   chooser() {
-    const list = element(
-      "select",
-      {
-        "aria-label": "Model",
-        onchange: () => {
-          this.model = this.models[list.selectedIndex];
-          this.name.textContent = this.model.id;
-          this.inside.forget();
-          this.about();
-          this.typed(0);
-        },
-      },
-      this.models.map((each) => element("option", { selected: each === this.model }, each.id)),
-    );
+    const list = chooserOf(this, () => {
+      this.inside.forget();
+      this.about();
+      this.typed(0);
+    });
     return element("div", { class: "bar-line" }, list);
   }
 

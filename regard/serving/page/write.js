@@ -3,7 +3,7 @@
 import { element } from "./look/dom.js";
 import { completion, get, newest, post } from "./api.js";
 import { dialsOf } from "./dials.js";
-import { foot, panelsOf, top } from "./frame.js";
+import { chooserOf, foot, panelsOf, top } from "./frame.js";
 import { Inside } from "./inside.js";
 import { drawModel } from "./model.js";
 import { notice } from "./notice.js";
@@ -100,20 +100,11 @@ class Page {
   }
 
   chooser() {
-    const list = element(
-      "select",
-      {
-        "aria-label": "Model",
-        onchange: () => {
-          this.model = this.models[list.selectedIndex];
-          this.name.textContent = this.model.id;
-          this.inside.forget();
-          this.about();
-          this.typed();
-        },
-      },
-      this.models.map((each) => element("option", { selected: each === this.model }, each.id)),
-    );
+    const list = chooserOf(this, () => {
+      this.inside.forget();
+      this.about();
+      this.typed();
+    });
     return element("div", { class: "bar-line" }, list);
   }
 
