@@ -21,7 +21,7 @@ from regard.serving.app import build_app
 from regard.serving.family import Place
 from regard.serving.service import READY, Service
 
-LONGEST, ROUNDS = 0.005, 4
+LONGEST, ROUNDS = 0.005, 12
 
 
 class Watchdog:
