@@ -11,6 +11,7 @@ The words are those of `positions.kind`; what they do on a line is in `positions
 appendix D.4, compares them; relative offsets as in Liu et al. 2021 (Swin).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +23,8 @@ from regard.attention.order import Positions
 from regard.attention.quadratic import Quadratic
 from regard.attention.rotary import Rotary
 from regard.errors import UsageError
+
+_SLOWEST = 10_000.0  # how much slower the last wave turns
 
 
 class Grid(NamedTuple):
@@ -54,6 +57,33 @@ class GridSinusoidal(Positions):
     def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         table: Tensor = self.table  # type: ignore[assignment]
         return x + table.to(x.dtype)
+
+
+class GridAdded(Positions):
+    """Sines and cosines of the row, then of the column, added where a place looks or is looked at.
+
+    Not where it is taken (Carion et al. 2020). A side is one turn, however many places it has, and waves and
+    their other halves take turns. `places` takes the place of the table: vectors (T, D) of what is no patch.
+    """
+
+    def __init__(self, width: int, grid: Grid) -> None:
+        super().__init__()
+        half = width // 2
+        number = torch.arange(half, device="cpu")
+        rate = _SLOWEST ** (2 * (number // 2) / half)
+
+        def waves(length: int) -> Tensor:
+            angle = (
+                torch.arange(1, length + 1, device="cpu")[:, None] * (math.tau / length) / rate
+            )  # (L, D/2)
+            return torch.where(number % 2 == 0, angle.sin(), angle.cos())
+
+        self.register_buffer("table", grid.of(waves(grid.rows), waves(grid.columns)), persistent=False)
+
+    def add(self, x: Tensor, offset: int = 0, places: Any = None) -> Tensor:
+        own: Tensor = self.table  # type: ignore[assignment]
+        table: Tensor = own if places is None else places
+        return table.to(x.dtype)
 
 
 class GridRotary(Rotary):

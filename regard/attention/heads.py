@@ -9,6 +9,7 @@ et al. 2023).
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
@@ -56,6 +57,9 @@ class MultiHead(nn.Module):
     def keys_values(self, memory: Tensor, offset: int = 0, places: Any = None) -> KeyValue:
         """Keys and values of `memory` (B, S, D), whose first place is `offset`, for every head."""
         k, v = self.key_value(memory).chunk(2, -1)  # (B, S, D) each
+        added = self.positions.add(memory, offset, places)
+        if added is not None:  # W (m + p) = W m + W p
+            k = k + F.linear(added, self.key_value.weight[: k.shape[-1]])
         k = self.positions.turn(_split(k, self.kv_heads), offset, places)
         return KeyValue(k, _split(v, self.kv_heads), offset)
 
@@ -74,9 +78,9 @@ class MultiHead(nn.Module):
         """
         length = x.shape[1]
         first = seen.length - length if causal else 0  # the place of x among the keys
-        q = self.positions.turn(
-            _split(self.query(x), self.n_heads), seen.start + first, places
-        )  # (B, H, T, K)
+        added = self.positions.add(x, seen.start + first, places)
+        q = self.query(x if added is None else x + added)
+        q = self.positions.turn(_split(q, self.n_heads), seen.start + first, places)  # (B, H, T, K)
         k, v = self._shared(seen.k), self._shared(seen.v)
         options: dict[str, Any] = {
             "mask": mask,

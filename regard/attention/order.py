@@ -1,7 +1,8 @@
-"""What every kind of position is: a module with four places to act, and nothing done in any of them.
+"""What every kind of position is: a module with five places to act, and nothing done in any of them.
 
-On the embeddings (`embed`), on queries and keys (`turn`), on the scores (`bias`), and on what is gathered
-from the values (`gather`). `positions.py` has the table of the kinds; `heads.py` calls the last three.
+On the embeddings (`embed`), on what queries and keys are made of (`add`), on both of them (`turn`), on the
+scores (`bias`), and on what is gathered from the values (`gather`). `positions.py` has their
+table; `heads.py` calls the last four.
 """
 
 from typing import Any, ClassVar
@@ -25,6 +26,10 @@ class Positions(nn.Module):
     def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         """Embeddings (B, T, D) of the places from `offset` on, with their positions."""
         return x
+
+    def add(self, x: Tensor, offset: int = 0, places: Any = None) -> Tensor | None:
+        """What is added to x (B, T, D) where it looks and is looked at, and not where it is taken."""
+        return None
 
     def turn(self, x: Tensor, offset: int = 0, places: Any = None) -> Tensor:
         """Queries or keys (B, H, T, K) of the places from `offset` on, with their positions."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from regard.config.image import FLIPS
 from regard.config.rules import between, one_of, rule
 
-BACKBONES = ("own", "efficientnet-lite0")
+BACKBONES = ("own", "efficientnet-lite0", "resnet")
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,10 @@ class DetectionConfig:
     stride: int = 0  # pixels of a patch's side; 0: 8 where the picture is small, else 16
     backbone: str = "own"  # what makes vectors of pixels
     blocks: int = 1  # of two convolutions, after each halving of our own
+    resnet: str = "bottleneck 64 256x3 512x4 1024x6 2048x3"  # the blocks of one, and how many of which width
     queries: int = 0  # objects that can be found; 0: by what the pictures hold
     classes: int = 0  # 0: taken from the examples
+    anchors: bool = True  # a query is a box from the beginning; no: it is a vector (plain DETR)
     centred: bool = True  # cross-attention looks around each query's box
     denoising: int = 4  # groups of boxes that are spoiled and put right again, to learn from; 0: none
     flip: str = "auto"  # whether a mirrored thing is still the same; auto: tried out on what is in the boxes
@@ -36,6 +38,11 @@ class DetectionConfig:
         between("detection.queries", self.queries, 0, 10_000)
         between("detection.classes", self.classes, 0, 100_000)
         between("detection.denoising", self.denoising, 0, 100)
+        rule(
+            self.anchors or not (self.centred or self.denoising),
+            "detection.anchors=false has no boxes to look around or to spoil: it goes with "
+            "detection.centred=false and detection.denoising=0",
+        )
         between("detection.augment", self.augment, 0, 4)
         one_of("detection.backbone", self.backbone, BACKBONES)
         one_of("detection.flip", self.flip, FLIPS)

@@ -1,7 +1,7 @@
 """Which of the formats a folder or file is in, by looking at it, and what is read of it.
 
     config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, gpt_neox, llama, bert,
-                                   distilbert, vit, deit, whisper
+                                   distilbert, vit, deit, detr, whisper
     *.bin, *.pt                    a model of llama2.c, of OpenAI's Whisper
 
 Before this file: one file a format; after it: `regard import`.
@@ -27,6 +27,7 @@ READERS = {
     "distilbert": "bert",
     "vit": "vit",
     "deit": "vit",
+    "detr": "detr",
     "whisper": "whisper",
 }
 

@@ -46,7 +46,7 @@ def read(folder: Path) -> Loaded:
         )
         raise ModelError(f"{folder} holds {what}; a classifier (ForImageClassification) is read")
     config = _config(folder, tree, front=1 + ("embeddings.distillation_token" in taking.tensors))
-    names = _labels(folder, tree, config)
+    names = class_names(folder, tree)
     made = _preprocessing(folder, config)
     model = taking.model(config, _tensors(taking, config), kind)
     files = {"labels.json": json.dumps(names).encode(), PREPROCESSING: made.to_json()}
@@ -104,7 +104,7 @@ def _sides(folder: Path, tree: dict[str, Any], name: str) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def _labels(folder: Path, tree: dict[str, Any], config: Config) -> list[str]:
+def class_names(folder: Path, tree: dict[str, Any]) -> list[str]:
     """The names of the classes, in the order of their numbers."""
     held = tree.get("id2label") or {"0": "0", "1": "1"}
     try:

@@ -50,16 +50,17 @@ class DecoderLayer(nn.Module):
         """x (B, T, D) after `past` -> ((B, T, D), past with x's own keys and values).
 
         `mask` (B, 1, 1, S) hides places of x and of what is past, beside the future; `memory_mask` those of
-        the memory. `places` is what the positions of the cross-attention know of x. Without `causal`, what is
+        the memory. `places` is what the positions inside both attentions know of x. Without `causal`, what is
         later is seen as well.
         """
         seen: list[KeyValue] = []
 
         def look_back(y: Tensor) -> Tensor:
-            own = self.attention.keys_values(y, 0 if past is None else past.end)
+            own = self.attention.keys_values(y, 0 if past is None else past.end, places)
             seen.append(own if past is None else past.append(own, self.attention.kernel.keep))
             held = None if mask is None else mask[..., -seen[0].length :]
-            out: Tensor = self.attention(y, seen[0], mask=held, causal=causal and self.attention.site.causal)
+            looks_back = causal and self.attention.site.causal
+            out: Tensor = self.attention(y, seen[0], mask=held, causal=looks_back, places=places)
             return out
 
         x = self.around_attention(x, look_back)

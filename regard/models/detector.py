@@ -29,6 +29,7 @@ from regard.layers.boxes import logit
 from regard.layers.decoder import DecoderLayer
 from regard.layers.efficientnet import EfficientPatches
 from regard.layers.patches import Patches
+from regard.layers.resnet import ResidualPatches
 from regard.models.assembly import begin, closing_norm, encoder_stack, heads_for, remembered
 
 _FINE = 100.0  # a picture's side as places of the sinusoids
@@ -53,6 +54,16 @@ def grid_of(held: DetectionConfig) -> Grid:
     """Rows and columns of patches."""
     stride = max(1, held.stride)
     return Grid(-(-max(1, held.height) // stride), -(-max(1, held.width) // stride))
+
+
+def backbone_for(held: DetectionConfig, width: int) -> nn.Module:
+    """What makes vectors of pixels: (B, C, H, W) -> (B, T, width)."""
+    stride, channels = max(1, held.stride), max(1, held.channels)
+    if held.backbone == "own":
+        return Patches(channels, stride, width, stem="convolution", blocks=held.blocks)
+    if held.backbone == "resnet":
+        return ResidualPatches(channels, stride, width, held.resnet)
+    return EfficientPatches(channels, stride, width)
 
 
 class Boxes(nn.Module):
@@ -82,7 +93,7 @@ class Detector(nn.Module):
         self.width, self.dropout = shape.d_model, max(0.0, shape.dropout)
         self.classes, self.queries = max(1, held.classes), max(1, held.queries)
         self.grid, self.centred = grid_of(held), held.centred
-        self.backbone = self._backbone(held)
+        self.backbone = backbone_for(held, shape.d_model)
         kind = config.positions.kind
         self.positions = grid_positions(kind, shape.d_model, self.grid)
         self.encoder, _ = encoder_stack(config, partial(grid_relations, kind, grid=self.grid))
@@ -100,12 +111,6 @@ class Detector(nn.Module):
         begin(self, config)
 
     matrices = {"hinted": 0, "content": 0, "anchors": 0}  # noqa: RUF012
-
-    def _backbone(self, held: DetectionConfig) -> nn.Module:
-        stride, channels = max(1, held.stride), max(1, held.channels)
-        if held.backbone == "own":
-            return Patches(channels, stride, self.width, stem="convolution", blocks=held.blocks)
-        return EfficientPatches(channels, stride, self.width)
 
     def _layer(self, config: Config, number: int) -> DecoderLayer:
         shape = config.model

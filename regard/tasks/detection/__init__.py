@@ -35,8 +35,9 @@ class Detection(Task):
     def build(self, config: Config) -> Any:
         """A backbone, an encoder, and queries."""
         from regard.models.detector import Detector
+        from regard.models.detr import Detr
 
-        return Detector(config)
+        return (Detector if config.of(DetectionConfig).anchors else Detr)(config)
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Boxed":
         """Folders; one in parts gives its own validation."""
