@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from regard.config import Config, merge
+from regard.models.both import Both
 from regard.models.decoder import Decoder
 from regard.models.folder import save
 from regard.text.running import RunningText
@@ -31,7 +32,7 @@ def drawn(units: str = "subwords", *, seed: int = 2, **more: Any) -> tuple[Confi
     tokenizer = RunningText.learn([TEXT], units)
     asked = {key.replace("__", "."): value for key, value in more.items()}
     config = merge(Config(), SHAPE | {"model.vocab_size": tokenizer.vocab_size} | asked)
-    model = Decoder(config).eval()
+    model = (Both if config.task == "both" else Decoder)(config).eval()
     with torch.no_grad():
         model.embedding.weight.mul_(4)  # so that it prefers something
         for name, weight in model.named_parameters():

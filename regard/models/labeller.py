@@ -3,7 +3,8 @@
     text   labels = W pool(hidden) + b              (B, L)
     words  labels = W (first + last) / 2 + b        (N, L), of the first and the last piece of each word
 
-After this file: `regard.tasks.labels`.
+What reads is an encoder, or a decoder that has learned to read both ways (`both.py`). After this file:
+`regard.tasks.labels`.
 """
 
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from regard.attention.linear import Linear
 from regard.config import Config
 from regard.data.inputs import Tokens
 from regard.layers.pooling import pool
+from regard.models.both import Both
 from regard.models.encoder import Encoder
 
 
@@ -21,7 +23,7 @@ class Labeller(nn.Module):
 
     def __init__(self, config: Config, labels: int, pooling: str) -> None:
         super().__init__()
-        self.body = Encoder(config)
+        self.body = Both(config) if config.model.kind == "decoder" else Encoder(config)
         self.pooling, self.dropout = pooling, config.model.dropout
         self.output = Linear(config.model.d_model, labels)
         self.output.draw()

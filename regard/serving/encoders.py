@@ -212,6 +212,12 @@ class Vectors(Encoders):
         """Whether there is an encoder of any task."""
         return any(isinstance(each, Encoders) for each in self.service.served)
 
+    def load(self, place: Place) -> None:
+        """As `regard embed` loads it; what another of these families has is taken from there."""
+        others = [each for each in self.service.served if isinstance(each, Encoders) and each is not self]
+        if not any(place.name in each.guests for each in others):
+            super().load(place)
+
     def routes(self) -> Sequence[Route]:
         """OpenAI's."""
         told: dict[str, Any] = {"content": {"application/json": {}}}

@@ -75,6 +75,7 @@ class Family:
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
         self.service, self.task = service, task
         self.places = {place.name: place for place in places}
+        self.guests: dict[str, Place] = {}  # places of other tasks, whose folders its routes take too
 
     @classmethod
     def check(cls, place: Place) -> None:
@@ -115,7 +116,7 @@ class Family:
     @property
     def answering(self) -> bool:
         """Whether there is a model for its routes."""
-        return bool(self.places)
+        return bool(self.places or self.guests)
 
     def run(self, wish: Any, texts: Sequence[Any], threads: int) -> list[Any]:
         """A batch, in a thread of the batchers: what is wished of each text."""
@@ -181,6 +182,13 @@ def families(service: "Service", places: Sequence[Place]) -> dict[str, Family]:
     for name in dict.fromkeys([*ours, *held]):
         task, own = task_named(name), held.get(name, [])
         found[name] = family_class(task, own[0].folder if own else None)(service, task, own)
+    for host, family in found.items():
+        family.guests = {
+            place.name: place
+            for other, own in held.items()
+            for place in own
+            if other != host and host in task_of(place.folder).also
+        }
     names = [place.name for each in held.values() for place in each]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UsageError(f"two models are called {twice[0]}; give them names: NAME=DIR")

@@ -76,7 +76,7 @@ class Service:
     @property
     def served(self) -> list[Family]:
         """The families that have models."""
-        return [family for family in self.families.values() if family.places]
+        return [family for family in self.families.values() if family.places or family.guests]
 
     # From loading to the end -----------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Service:
         began = time.perf_counter()
         try:
             for family in self.served:
-                for place in family.places.values():
+                for place in (*family.places.values(), *family.guests.values()):
                     await asyncio.to_thread(family.load, place)
             for batcher in (self.quick, self.slow):
                 batcher.start(self._workers())

@@ -137,6 +137,10 @@ class RunningText(Tokenizer):
         """`encode` of each."""
         return [self.encode(text) for text in texts]
 
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word of a sentence; the space before a word is its own."""
+        return self.encode_batch([f" {word}" if place else word for place, word in enumerate(words)])
+
     def spell(self, ids: Iterable[int]) -> bytes:
         """The bytes that ids stand for; a token may be a part of a character."""
         return b"".join([self._bytes[number] for number in ids])

@@ -135,6 +135,10 @@ class Tokenizer:
         known = self._known(set().union(*lines))
         return [[number for word in words for number in known[word]] for words in lines]
 
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """The ids of each word of a sentence, as the whole sentence has them."""
+        return self.encode_batch(list(words))
+
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of lines of the target language; one vocabulary serves both."""
         return self.encode_batch(texts)

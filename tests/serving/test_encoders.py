@@ -7,11 +7,13 @@ import numpy as np
 import openai
 import pytest
 from encoders import write_encoder, write_labeller
+from writers import write_writer
 
 import regard
 from regard import load
 from regard.attention.switch import heads_off
 from regard.cli.main import run as command
+from regard.kinds import TASKS
 from regard.serving.encoders import Errand
 from regard.serving.family import Loading, Place
 from regard.serving.service import Service
@@ -294,3 +296,31 @@ def test_routes_without_a_model_say_so(server):
     for path in ("/fill", "/classify", "/tag"):
         found = server.post(path, {"text": "a"})
         assert (found.status, "serves a translator" in found.tree["error"]) == (404, True)
+
+
+def test_one_stack_of_both_masks_writes_fills_and_gives_vectors(start, tmp_path):
+    """A folder that several verbs take is behind the routes of all of them, and is listed once."""
+    folder = write_writer(tmp_path / "both", task="both", positions__kind="rotary")
+    with start("-m", folder) as server:
+        assert [each["id"] for each in server.get("/v1/models").tree["data"]] == ["both"]
+        with openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
+            written = client.completions.create(model="both", prompt="the cat", max_tokens=3)
+            assert written.usage.completion_tokens == 3
+            found = client.embeddings.create(model="both", input=["the cat", "a dog"])
+        vectors = [each.embedding for each in found.data]
+        assert np.allclose(vectors, open_embedder(folder).embed(["the cat", "a dog"]), atol=1e-5)
+        wanted = TASKS["masked"].load(folder).fill(["the [MASK] sat"])[0].to_dict()
+        close(server.post("/fill", {"text": "the [MASK] sat"}).tree, wanted)
+        assert server.post("/classify", {"text": "a"}).status == 404
+    assert "Traceback" not in "".join(server.said)
+
+
+def test_a_folder_of_several_tasks_is_read_once_for_gaps_and_vectors(tmp_path):
+    place = Place(write_writer(tmp_path / "both", task="both", positions__kind="rotary"))
+    service = Service([place])
+    for name in ("masked", "embed"):
+        service.families[name].load(place)
+    assert list(service.families["masked"].models) == ["both"]
+    assert not service.families["embed"].models
+    assert list(service.families["embed"].known()) == ["both"]
+    assert not service.families["masked"].places, "it is listed by the task that it is of"

@@ -43,10 +43,10 @@ class Encoding(Task):
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig}
 
     def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
-        """An encoder, which has no layers that write."""
+        """An encoder, which has no layers that write; or what the base is, if that reads both ways."""
         kind = {} if "model.kind" in asked or base is not None else {"model.kind": "encoder"}
         config = super().settle(merge(config, kind), asked, examples, base)
-        return merge(config, {"model.decoder_layers": 0})
+        return config if config.model.kind == "decoder" else merge(config, {"model.decoder_layers": 0})
 
     def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
         """A measure of the first `limit` examples that can be taken many times."""

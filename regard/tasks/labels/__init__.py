@@ -45,7 +45,8 @@ class Labelling(Encoding):
     """Base of the two."""
 
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "labels": LabelsConfig}
-    bases: ClassVar[Sequence[str]] = ("embed", "masked", "classify", "tag")
+    bases: ClassVar[Sequence[str]] = ("embed", "masked", "both", "classify", "tag")
+    models = ("encoder", "decoder")
     words: ClassVar[bool] = False  # whether each word has a label
 
     def build(self, config: Config) -> Any:
@@ -70,6 +71,11 @@ class Labelling(Encoding):
 
     def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
         """An encoder without what fills gaps; a low rate where it was trained before."""
+        if base is None and config.model.kind == "decoder":
+            raise UsageError(
+                "model.kind=decoder reads both ways only where it has learned to; begin with a folder of "
+                "task=both (--from)"
+            )
         chosen = self.fresh if base is None else self.further
         plain = {"model.output_transform": False, "model.output_bias": False, "labels.count": 0}
         config = merge(config, plain | {key: value for key, value in chosen.items() if key not in asked})

@@ -65,7 +65,7 @@ def cut_words(
     ids: list[int] = []
     spots: list[tuple[int, int]] = []
     most = None if room is None else room - FRAME
-    for pieces in tokenizer.encode_batch(list(words)):
+    for pieces in tokenizer.encode_words(words):
         pieces = (pieces or [tokenizer.unknown_id])[:most]
         if spots and most is not None and len(ids) + len(pieces) > most:
             yield [tokenizer.begin_id, *ids, tokenizer.end_id], spots
@@ -147,7 +147,7 @@ class Labels(Objective):
     def _share(self, name: str, depth: int) -> float:
         if not name.startswith("body."):
             return 1.0
-        layer = depth if name.startswith("body.encoder_norm") else _layer(name)
+        layer = depth if name.startswith(("body.encoder_norm", "body.decoder_norm")) else _layer(name)
         return self.pace * self.decay ** (depth - 1 - min(layer, depth - 1))
 
     def losses(self, model: Any, batch: LabelBatch) -> Iterator[Loss]:
@@ -163,7 +163,7 @@ class Labels(Objective):
 def _layer(name: str) -> int:
     """The layer that a weight belongs to; what lies below all of them is -1."""
     parts = name.split(".")
-    return int(parts[2]) if parts[:2] == ["body", "encoder"] else -1
+    return int(parts[2]) if parts[0] == "body" and parts[1] in ("encoder", "decoder") else -1
 
 
 class Judge:

@@ -12,7 +12,9 @@ from regard.config import Config, merge
 from regard.data.inputs import Tokens
 from regard.kinds import TASKS
 from regard.models import build
+from regard.models.folder import load_folder
 from regard.tasks.both.lesson import BothFeed
+from regard.tasks.labels.lesson import Labels
 from regard.tasks.masked.lesson import HiddenBatch, Rows
 from regard.text.running import RunningText
 
@@ -147,3 +149,66 @@ def test_three_masks_are_compared() -> None:
         "full": 1.0,
         "both": 0.5,
     }
+
+
+@pytest.mark.parametrize("task", ["classify", "tag"])
+def test_labels_begin_with_it(
+    task: str, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its stack reads both ways for labels too: all of it is taken over; embed, look and --from take that."""
+    file, out = tmp_path / "train.tsv", tmp_path / "labels"
+    texts = ["the cat sat\tA\n", "a dog\tB\n", "on a mat\tA\n", "the dog\tB\n"] * 6
+    words = ["the\tD\ncat\tN\n\n", "a\tD\nmat\tN\n\n"] * 6
+    file.write_text("".join(texts if task == "classify" else words), encoding="utf-8")
+    still = ["--set", "train.max_steps=2", "--set", "train.lr=0.0", "--set", "train.weight_decay=0.0"]
+    arguments = ["train", "--task", task, str(file), *still, "--set", "train.precision=fp32"]
+    assert command([*arguments, "--from", str(folder), "-o", str(out)]) == 0
+    theirs, ours = load_folder(folder), load_folder(out)
+    held = theirs.model.state_dict()
+    for name, tensor in ours.model.body.state_dict().items():
+        assert torch.equal(tensor, held[name])
+    capfd.readouterr()
+    assert command([task, "-m", str(out), "the cat sat", "--engine", "readable"]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 1
+    lines = tmp_path / "lines"
+    lines.write_text("the cat\na dog\n", encoding="utf-8")
+    for name, model in (("one", folder), ("two", out)):
+        assert (
+            command(["embed", "-m", str(model), "-i", str(lines), "-o", str(tmp_path / f"{name}.npy")]) == 0
+        )
+    assert np.allclose(np.load(tmp_path / "one.npy"), np.load(tmp_path / "two.npy"), atol=1e-5)
+    assert command(["look", "-m", str(out), "the cat", "-o", str(tmp_path / "look.json")]) == 0
+    assert command([*arguments, "--from", str(out), "-o", str(tmp_path / "again")]) == 0
+
+
+def test_words_of_running_text_have_their_spaces(folder: Path) -> None:
+    """A sentence's words are cut as the sentence is, so that labels are learned of what the model knows."""
+    tokenizer = load_folder(folder).tokenizer
+    words = ["the", "cat", "sat", ",", "naïve"]
+    ids = [number for each in tokenizer.encode_words(words) for number in each]
+    assert tokenizer.decode(ids) == "the cat sat , naïve"
+    assert ids[: len(tokenizer.encode("the cat sat"))] == tokenizer.encode("the cat sat")
+
+
+def test_the_last_layer_moves_most(folder: Path) -> None:
+    whole = torch.nn.Module()
+    whole.body, whole.output = (
+        build(merge(Config(), SHAPE | {"model.decoder_layers": 2})),
+        torch.nn.Linear(28, 3),
+    )
+    group = Labels(0.1, pace=0.5, decay=0.1).groups(whole)["all"]
+    shares = {name: share for (name, _), share in zip(whole.named_parameters(), group.shares, strict=True)}
+    assert shares["output.weight"] == 1.0
+    assert {share for name, share in shares.items() if name.startswith("body.decoder.1.")} == {0.5}
+    assert {share for name, share in shares.items() if name.startswith("body.decoder.0.")} == {0.05}
+    assert shares["body.decoder_norm.weight"] == 0.5
+
+
+def test_a_decoder_that_never_looked_ahead_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("a\tA\nb\tB\n" * 3, encoding="utf-8")
+    arguments = ["train", "--task", "classify", str(file), "-o", str(tmp_path / "m")]
+    assert command([*arguments, "--set", "model.kind=decoder"]) == 2
+    assert "begin with a folder of task=both (--from)" in capfd.readouterr().err
