@@ -38,7 +38,7 @@ class EmbedConfig:
 class Encoding(Task):
     """Base of the tasks of encoders."""
 
-    models = ("encoder",)
+    models: ClassVar[Sequence[str]] = ("encoder",)
     looks = "regard.look.encoded:look_at_reading"
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig}
 

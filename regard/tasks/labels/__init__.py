@@ -46,7 +46,7 @@ class Labelling(Encoding):
 
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "labels": LabelsConfig}
     bases: ClassVar[Sequence[str]] = ("embed", "masked", "both", "classify", "tag")
-    models = ("encoder", "decoder")
+    models: ClassVar[Sequence[str]] = ("encoder", "decoder")
     words: ClassVar[bool] = False  # whether each word has a label
 
     def build(self, config: Config) -> Any:
