@@ -42,7 +42,7 @@ class Generation(schema.Given):
 
     model: Name = ""
     prompt: Label = ""
-    n: Annotated[int, Field(ge=1, le=bounds.PICTURES)] = 1
+    n: Annotated[int, Field(ge=1, le=bounds.DRAWINGS)] = 1
     seed: Seed | None = None
     spread: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 1.0
     response_format: Literal["b64_json"] = "b64_json"

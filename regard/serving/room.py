@@ -22,7 +22,7 @@ class Place:
     def hold(self, size: int) -> None:
         """So many bytes will be held for it."""
         room = self._room
-        most = room.limits.held // 3
+        most = room.limits.held // 2
         if size > most:
             said = f"the answer would take {size // 1_000_000} MB here, at most {most // 1_000_000} are had"
             raise Refusal(413, f"{said}; send less text, or ask for fewer alternatives")

@@ -53,11 +53,11 @@ def test_bytes_are_held_until_the_answer_is_sent():
     assert (room.inside, room.long, room.held) == (0, 0, 0)
 
 
-def test_a_request_may_have_a_third():
+def test_a_request_may_have_half():
     room = Room(Limits(held=999), lambda: 0.0)
     place = room.enter()
-    assert refused(place.hold, 334).status == 413
-    place.hold(333)
+    assert refused(place.hold, 500).status == 413
+    place.hold(499)
 
 
 def test_a_late_one_is_given_up_and_one_in_time_is_not():
