@@ -5,8 +5,11 @@ Each is small enough for any client to send. Used by `tests/serving/test_silence
 """
 
 import json
+import struct
 from dataclasses import dataclass
 from typing import Any
+
+from forms import KIND, form
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,18 @@ def _write(name: str, prompt: Any, **fields: Any) -> Attack:
 
 def _embed(name: str, given: Any, **fields: Any) -> Attack:
     return Attack(name, "/v1/embeddings", {"model": "embed", "input": given} | fields)
+
+
+def _hear(name: str, data: bytes, **fields: str) -> Attack:
+    return Attack(name, "/v1/audio/transcriptions", {}, form("a.wav", data, **fields), KIND)
+
+
+def _wave(data: bytes, rate: int, channels: int, told: int | None = None) -> bytes:
+    """A WAV of 16 bits; its header says what it is told of its size."""
+    size = len(data) if told is None else told
+    parts = 1, channels, rate, min(2**32 - 1, 2 * rate * channels), min(65_535, 2 * channels), 16
+    head = struct.pack("<4sI4s4sIHHIIHH", b"RIFF", min(2**32 - 1, size + 36), b"WAVE", b"fmt ", 16, *parts)
+    return head + struct.pack("<4sI", b"data", size) + data
 
 
 FORM = "application/x-www-form-urlencoded"
@@ -178,4 +193,21 @@ ATTACKS = [
     Attack("short forms that nearly are", "/tag", {"q": "an" * 49_000 + "'"}),
     Attack("joined words", "/tag", {"q": "a-" * 49_000}),
     _embed("another width", "a", dimensions=10**30),
+    _hear("as many bytes as can be", bytes(24_000_000)),
+    _hear("more bytes than can be", bytes(27_000_000)),
+    _hear("a form that nearly ends in a recording", b"\r\n-" * 4_000_000),
+    _hear("two seconds of many channels", _wave(bytes(24_000_000), 384_000, 16)),
+    _hear("an odd rate", _wave(bytes(800_000), 767_999, 1)),
+    _hear("a thousand channels", _wave(bytes(204_800), 8000, 1024)),
+    _hear("a size that lies", _wave(bytes(8000), 8000, 1, 2**32 - 1)),
+    _hear("a recording that is too long", _wave(bytes(4_000_000), 1000, 1)),
+    _hear("a recording of nothing", b""),
+    _hear("words of a recording", _wave(bytes(range(256)) * 90, 8000, 1), response_format="verbose_json"),
+    _hear("a recording as it is heard", _wave(bytes(range(256)) * 90, 8000, 1), stream="true"),
+    _hear("heads of a recording", _wave(bytes(90), 8000, 1), heads_off="[" * 100_000),
+    _hear("a language without an end", _wave(bytes(90), 8000, 1), language="x" * 900_000),
+    Attack("a look at a recording", "/attention", {},
+           form("a.wav", _wave(bytes(range(256)) * 90, 8000, 1), model="ears"), KIND),
+    Attack("a look at a long recording", "/attention", {},
+           form("a.wav", _wave(bytes(24_000_000), 8000, 1), model="ears"), KIND),
 ]  # fmt: skip

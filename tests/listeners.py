@@ -1,10 +1,12 @@
 """A recogniser of a few weights, random: what it says is nonsense, and every path of it runs."""
 
+from pathlib import Path
+
 import torch
 
 from regard.config import Config, merge
 from regard.models import build
-from regard.models.folder import Loaded
+from regard.models.folder import Loaded, save
 from regard.tasks.speech import TASK
 from regard.tasks.speech.listener import Listener
 from regard.text.running import RunningText
@@ -32,3 +34,13 @@ def random_listener(**changes: object) -> Listener:
     torch.manual_seed(7)
     config = merge(Config(), settings)
     return Listener(Loaded(config, build(config).eval(), tokenizer))
+
+
+def write_listener(place: Path, **changes: object) -> Path:
+    """The folder of one that hears something everywhere."""
+    made = random_listener(**changes)
+    if made.model.ctc is not None:
+        with torch.no_grad():
+            made.model.ctc.bias[0] = -9.0
+    save(place, config=made.config, model=made.model, tokenizer=made.tokenizer, card="# Random\n")
+    return place

@@ -9,6 +9,7 @@ Digital Audio Resampling). Used by `sound.py`; the slow twin, a plain sum, is in
 
 import math
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +23,21 @@ ROLLOFF = 0.95  # of the lower Nyquist frequency is kept
 BETA = 9.0  # of the Kaiser window: what is folded back is 90 dB down
 BLOCK = 1 << 15  # new samples that are made at a time
 KERNEL = 1 << 20  # weights at most of one strided product for all places; odd ratios are gathered
+TABLE = 1 << 21  # weights at most of all places; a ratio odder than that is a little off, by less than 1e-6
 
 
 class Resampler:
     """Samples at `old` Hz in, samples at `new` Hz out, as they come."""
 
     def __init__(self, old: int, new: int) -> None:
-        common = math.gcd(old, new)
-        self.up, self.down = new // common, old // common  # new sample n stands at n · down / up
         cut = ROLLOFF * min(1.0, new / old)
         self.reach = math.ceil(ZEROS / cut)  # old samples on either side
         taps = np.arange(-self.reach, self.reach + 1)
+        ratio, most = Fraction(new, old), TABLE // len(taps)
+        if ratio.numerator > most:
+            ratio = ratio.limit_denominator(max(1, most * old // new))
+        self.up, self.down = ratio.numerator, ratio.denominator  # new sample n stands at n · down / up
+        self.block = max(1, min(BLOCK, TABLE // len(taps)))
         phases = np.arange(self.up)[:, None] / self.up  # how far past an old sample
         away = taps - phases  # (up, taps)
         window = np.i0(BETA * np.sqrt(np.clip(1 - (away / (self.reach + 1)) ** 2, 0, None))) / np.i0(BETA)
@@ -58,7 +63,7 @@ class Resampler:
         until = -(-max(0, end) * self.up // self.down)
         parts = []
         while self.made < until:
-            most = min(until, self.made + BLOCK)
+            most = min(until, self.made + self.block)
             parts.append(self._gathered(most) if self.kernel is None else self._strided(most))
             self.made = most
         done = self.made // self.up * self.down - self.reach  # the first that is still looked at

@@ -16,6 +16,7 @@ from regard.audio.resample import Samples, resampled
 from regard.errors import DataError, UsageError, shown
 
 BLOCK = 4.0  # seconds that are read at a time
+NUMBERS = 1 << 21  # of all channels that are read at a time, at most
 RATES = (1000, 768_000)  # Hz that a header may say
 LOUDEST = 1e4  # times full scale; no recording is louder, so its numbers are none
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
@@ -72,7 +73,8 @@ class Recording:
         self._file.close()
 
     def _read(self) -> Iterator[Samples]:
-        soundfile, size, count = require_soundfile(), math.ceil(BLOCK * self.rate), 0
+        soundfile, count = require_soundfile(), 0
+        size = min(math.ceil(BLOCK * self.rate), max(1, NUMBERS // self._file.channels))
         with self._file as file:
             while True:
                 try:

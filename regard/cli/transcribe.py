@@ -45,6 +45,9 @@ class Options:
     stream: Annotated[
         bool, typer.Option("--stream", help="Text while the sound still comes, by the model's look-ahead.")
     ] = False
+    language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Of a Whisper model: en, de, zh.", show_default="heard")
+    ] = None
     rate: Annotated[
         int | None, typer.Option(help="Samples a second of stdin.", show_default="the model's")
     ] = None
@@ -69,7 +72,8 @@ def transcribe(options: Options) -> None:
     for path in options.files:
         if not is_standard(path) and not path.is_file():
             raise DataError(f"{path} {'is no file' if path.exists() else 'does not exist'}; give a recording")
-    listener: Listener = load(options.model, device=pick_device(options.device))
+    told = {} if options.language is None else {"language": options.language}
+    listener: Listener = load(options.model, device=pick_device(options.device), **told)
     if sys.stdout is None:
         raise UsageError("stdout is closed; there is nowhere to write to")
     for path in options.files:

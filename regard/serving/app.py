@@ -42,7 +42,7 @@ def _takes(model: type[schema.Given]) -> dict[str, Any]:
     """The description of what a route reads."""
     shape = {"schema": model.model_json_schema()}
     plain = ["application/json", "application/x-www-form-urlencoded"]
-    kinds = ["multipart/form-data"] if model.has_file else plain
+    kinds = ["multipart/form-data"] if model.carries else plain
     return {"requestBody": {"required": True, "content": dict.fromkeys(kinds, shape)}}
 
 
@@ -65,7 +65,8 @@ class Shared:
 
     async def attention(self, request: Request) -> Response:
         """What every head looked at; heads can be switched off. The fields are the task's own."""
-        fields = await read_fields(self.service, request, dict)
+        carries = next((each.look_carries for each in self.service.served if each.look_carries), "")
+        fields = await read_fields(self.service, request, dict, carries=carries)
         return await self._asked(fields).look(request, fields)
 
     def _asked(self, fields: dict[str, Any]) -> Family:

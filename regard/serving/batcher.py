@@ -225,7 +225,8 @@ class Batcher:
                     gone = each[0].fault
                     yield from self._results([each], alone) if gone is None else [([each], [gone])]
                 return
-            logger.exception("a sentence of %d characters could not be translated", len(texts[0]))
+            size = f" of {len(texts[0])} characters" if isinstance(texts[0], str) else ""
+            logger.exception("a text%s could not be answered", size)
             yield batch, [error]
         else:
             yield batch, found

@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from regard.serving.desk import Desk
-from regard.serving.limits import DEPTH, PARSED, TEXTS, VALUES, Limits, Refusal
+from regard.serving.limits import DEPTH, PARSED, SENT, TEXTS, VALUES, Limits, Refusal
 
 Given = TypeVar("Given")
 _STEPS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{,]', re.DOTALL)
@@ -28,55 +28,72 @@ class Bodies:
     """Reads bodies; knows how many bytes of them are held."""
 
     def __init__(self, limits: Limits, desk: Desk) -> None:
-        self.limits, self.desk, self.held = limits, desk, 0
+        self.limits, self.desk = limits, desk
+        self.held = self.filed = 0  # of texts; of forms with a file
 
     async def fields(
-        self, request: Request, checked: Callable[[dict[str, Any]], Given], *, file: bool = False
+        self, request: Request, checked: Callable[[dict[str, Any]], Given], *, file: int = 0
     ) -> Given:
         """What `checked` makes of every field of the request; fields that are repeated become a list.
 
-        With `file`, one of them may be a file (`Sent`), and the request as large as that may be. A long
-        request is taken apart in another thread; its bytes count as held until that is done.
+        One of them may be a file (`Sent`) of so many bytes. A long request, and one that may hold a file, is
+        taken apart in another thread; its bytes count as held until that is done.
         """
         query: bytes = request.scope["query_string"]
-        data = b""
+        parts: list[bytes] = []
         if request.method not in ("GET", "HEAD"):
             length = request.headers.get("content-length", "")
-            most = self.limits.body + (self.limits.file if file else 0)
-            if length.isdecimal() and int(length[:20]) > most:
+            most = self.limits.body + file
+            told = int(length[:20]) if length.isdecimal() else 0
+            if told > most:
                 self._too_large(most)
-            data = await self._read(request, most)
-        try:
-            kind = request.headers.get("content-type", "")
-            if len(data) + len(query) <= PARSED:
-                return checked(parse(query, kind, data, file=file))
-            return await self.desk.do(lambda: checked(parse(query, kind, data, file=file)), long=True)
-        finally:
-            self.held -= len(data)
+            seconds = self.limits.body_seconds + (told / SENT if file else 0)
+            parts = await self._read(request, most, seconds, file)
+        size = sum(map(len, parts))
+        kind = request.headers.get("content-type", "")
 
-    async def _read(self, request: Request, most: int) -> bytes:
-        """The body, whose bytes are held from now on."""
+        def taken_apart() -> Given:
+            data = b"".join(parts)
+            parts.clear()
+            return checked(parse(query, kind, data, files=int(file > 0)))
+
+        try:
+            if size + len(query) <= PARSED and not file:
+                return taken_apart()
+            return await self.desk.do(taken_apart, long=True)
+        finally:
+            self._hold(-size, file)
+
+    def _hold(self, size: int, file: int) -> None:
+        """So many bytes more; those of files are in no text's way."""
+        if file:
+            self.filed += size
+        else:
+            self.held += size
+        full = self.filed > 2 * (self.limits.body + file) if file else self.held > self.limits.bodies
+        if size > 0 and full:
+            raise Refusal(429, "too many large requests at once", retry_after=1)
+
+    async def _read(self, request: Request, most: int, seconds: float, file: int) -> list[bytes]:
+        """The body in the parts that came, whose bytes are held from now on."""
         parts: list[bytes] = []
         size = 0
         try:
-            async with asyncio.timeout(self.limits.body_seconds):
+            async with asyncio.timeout(seconds):
                 async for part in request.stream():
                     size += len(part)
-                    self.held += len(part)
+                    self._hold(len(part), file)
                     if size > most:
                         self._too_large(most)
-                    if self.held > self.limits.bodies:
-                        raise Refusal(429, "too many large requests at once", retry_after=1)
                     parts.append(part)
         except BaseException as error:
-            self.held -= size
+            self._hold(-size, file)
             if isinstance(error, TimeoutError):
-                seconds = f"{self.limits.body_seconds:g}"
-                raise Refusal(408, f"the request was not sent within {seconds} seconds") from None
+                raise Refusal(408, f"the request was not sent within {seconds:.3g} seconds") from None
             if isinstance(error, ClientDisconnect):
                 raise Refusal(400, "the client went away") from None
             raise
-        return b"".join(parts)
+        return parts
 
     def _too_large(self, most: int) -> NoReturn:
         raise Refusal(413, f"the request is larger than {most} bytes")
@@ -90,7 +107,7 @@ class Sent:
     data: bytes
 
 
-def parse(query: bytes, kind: str, data: bytes, *, file: bool = False) -> dict[str, Any]:
+def parse(query: bytes, kind: str, data: bytes, *, files: int = 0) -> dict[str, Any]:
     """The fields of a query string and a body; `kind` is the body's content type."""
     given = _joined(parse_query(query))
     if not data.strip():
@@ -99,7 +116,7 @@ def parse(query: bytes, kind: str, data: bytes, *, file: bool = False) -> dict[s
     if name == "application/x-www-form-urlencoded":
         return given | _joined(parse_query(data))
     if name == "multipart/form-data":
-        return given | _joined(_multipart(kind, data, files=int(file)))
+        return given | _joined(_multipart(kind, data, files=files))
     return given | parse_json(data)
 
 
@@ -183,11 +200,13 @@ def _multipart(kind: str, data: bytes, *, files: int = 0) -> list[tuple[str, Any
         form = _at_once(parser.parse())
     except (MultiPartException, KeyError, ValueError, LookupError) as error:
         raise Refusal(400, f"Invalid request: broken form ({getattr(error, 'message', error)})") from None
-    found = []
+    found: list[tuple[str, Any]] = []
     for name, value in form.multi_items():
-        found.append(
-            (name, value if isinstance(value, str) else Sent(value.filename or "", value.file.read()))
-        )
+        if isinstance(value, str):
+            found.append((name, value))
+        else:
+            with value.file as held:
+                found.append((name, Sent(value.filename or "", held.read())))
     return found
 
 

@@ -26,13 +26,13 @@ Model = TypeVar("Model", bound=Given)
 
 async def read(service: "Service", request: Request, model: type[Model]) -> Model:
     """The checked fields of a request whose key is right."""
-    return await read_fields(service, request, model.of, file=model.has_file)
+    return await read_fields(service, request, model.of, carries=model.carries)
 
 
 async def read_fields(
-    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields], *, file: bool = False
+    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields], *, carries: str = ""
 ) -> Fields:
-    """What `checked` makes of the fields of a request whose key is right."""
+    """What `checked` makes of the fields of a request whose key is right; `carries` as `Given` has it."""
     header = request.headers.get("authorization", "").removeprefix("Bearer ")
 
     def with_key(fields: dict[str, Any]) -> Fields:
@@ -40,6 +40,7 @@ async def read_fields(
         service.check_key(str(key) for key in given if key)
         return checked(fields)
 
+    file = getattr(service.limits, carries) if carries else 0
     return await service.bodies.fields(request, with_key, file=file)
 
 

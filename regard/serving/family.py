@@ -71,6 +71,7 @@ class Family:
     """Base: the models of one task on one server."""
 
     look_field: ClassVar[str] = ""  # of `/attention`: the field that says it is asked of this task
+    look_carries: ClassVar[str] = ""  # where that is a file: the name of its bound in `Limits`
 
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
         self.service, self.task = service, task

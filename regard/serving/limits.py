@@ -34,6 +34,7 @@ LOGPROBS = 5  # runners-up of a token
 BIASES = 300  # tokens that a completion favours
 PICTURES = 32  # in one request
 PICTURE_PIXELS = 2**24  # of one of them
+SAID = 3000  # bytes of what is told of a second of sound
 GUESSES = 100  # for a gap
 GAPS = 64  # of a text
 DRAWINGS = 64  # for one request
@@ -42,6 +43,7 @@ GUESS, LABEL = 300, 100  # bytes of a guess, or of a word; of a label with its p
 NUMBER, PACKED = 44, 12  # bytes of a vector's number, twice: as it is said, and with all others
 WRITTEN, TOLD, RUNNER = 24, 300, 150  # bytes of a written token; with its probability; each runner-up
 # What is done where: the event loop must be free again within milliseconds.
+SENT = 500_000  # bytes a second that a file is sent with, at least
 PARSED = 4096  # bytes; a longer body is taken apart in another thread
 SMALL = 600  # characters; a longer text, or one with tags, terms or words to tell, is cut in another thread
 QUICK = 2000  # characters times readings; what is more waits in a queue of its own
@@ -61,6 +63,8 @@ class Limits:
     seconds: float = 120.0  # from the whole request to the last sentence of its answer
     held: int = 64_000_000  # bytes for all requests under way; one may have half of them
     file: int = 5_000_000  # bytes of a file to be translated
+    recording: int = 25_000_000  # bytes of a recording, as OpenAI has it
+    sound: float = 1800.0  # seconds of a recording
     cache: int = 256_000_000  # bytes for keys and values of all texts that are being written
     body_seconds: float = 10.0  # for a client to send its request
     send_seconds: float = 30.0  # for a client to take what is sent

@@ -39,7 +39,7 @@ class Given(BaseModel):
     """What every request may hold."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
-    has_file: ClassVar[bool] = False  # it is a form, one of whose fields is a file
+    carries: ClassVar[str] = ""  # it is a form with a file, and this is the name of its bound in `Limits`
 
     api_key: Annotated[str, Field(max_length=1000, description="Where the server asks for one.")] = ""
 
@@ -76,7 +76,7 @@ class Translate(Given):
 class TranslateFile(Given):
     """A file to translate; what it is, its name says."""
 
-    has_file: ClassVar[bool] = True
+    carries: ClassVar[str] = "file"
 
     file: Annotated[Any, Field(json_schema_extra={"type": "string", "format": "binary"})]
     source: Annotated[Code, Field(description="A language code, or auto.")] = "auto"

@@ -140,8 +140,8 @@ class Service:
         if not any(same):
             raise Refusal(403, "Invalid API key")
 
-    def expect(self, seat: Seat, give_up: Callable[[Exception], None]) -> None:
-        """Give a request up when its time is over."""
-        seconds = self.limits.seconds
-        said = f"it could not be done within {seconds:g} seconds; send less text at a time"
+    def expect(self, seat: Seat, give_up: Callable[[Exception], None], least: float = 0.0) -> None:
+        """Give a request up when its time is over; it has so many seconds at least."""
+        seconds = max(self.limits.seconds, least)
+        said = f"it could not be done within {seconds:.3g} seconds; send less at a time"
         seat.within(seconds, lambda: give_up(Refusal(503, said, retry_after=2)))

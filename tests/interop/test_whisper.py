@@ -12,7 +12,7 @@ from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalG
 from transformers.generation.logits_process import WhisperTimeStampLogitsProcessor
 
 from regard.cli.main import run as command
-from regard.errors import ModelError
+from regard.errors import ModelError, UsageError
 from regard.interop import known
 from regard.models.folder import Loaded
 from regard.tasks.speech.whisper import Whisper
@@ -199,6 +199,22 @@ def test_it_listens_in_windows(loaded: Loaded) -> None:
     segments = list(listener.transcribe(samples))
     assert all(0 <= each.start <= each.end <= 30 for each in segments)
     assert Steering.of(loaded.tokenizer).languages["de"] == len(pieces()[0]) + 4
+
+
+def test_a_language_is_told_or_heard(loaded: Loaded) -> None:
+    samples = (np.random.default_rng(2).normal(size=24_000) * 0.1).astype(np.float32)
+    listener = Whisper(loaded)
+    german = listener.asked(language="de", temperature=0.4)
+    steer = listener.steering
+    assert german._prompt("de") == [steer.start, steer.languages["de"], steer.tasks["transcribe"]]
+    with torch.inference_mode():
+        assert german._best(german.encode(samples)).language == "de"
+        assert german._best(german.encode(samples)).warm == 0.4
+        assert listener._best(listener.encode(samples)).language in steer.languages
+    with pytest.raises(UsageError, match="does not know the language xx"):
+        listener.asked(language="xx")
+    with pytest.raises(UsageError, match="does not know the language xx"):
+        Whisper(loaded, language="xx")
 
 
 def cut(listener: Whisper, ids: list[int], long: float) -> Any:

@@ -2,26 +2,15 @@
 
 import pytest
 from formats import docx, members, packed, run, srt
+from forms import KIND, form
 
 from regard.serving.filed import Kept
 from regard.serving.limits import Refusal
 
-EDGE = "------------edge"
-
-
-def form(name: str, data: bytes, **fields: str) -> bytes:
-    parts = [
-        f'--{EDGE}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
-        for key, value in fields.items()
-    ]
-    head = f'--{EDGE}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
-    parts.append(f"{head}Content-Type: application/octet-stream\r\n\r\n".encode() + data + b"\r\n")
-    return b"".join(parts) + f"--{EDGE}--\r\n".encode()
-
 
 def send(server, name, data, **fields):
     body = form(name, data, **({"source": "en", "target": "de"} | fields))
-    return server.ask("POST", "/translate_file", body, content_type=f"multipart/form-data; boundary={EDGE}")
+    return server.ask("POST", "/translate_file", body, content_type=KIND)
 
 
 def test_a_file_comes_back(server):

@@ -14,6 +14,7 @@ import time
 import pytest
 from attacks import ATTACKS
 from encoders import write_encoder, write_labeller
+from listeners import write_listener
 from writers import write_writer
 
 from regard.serving import server as serving
@@ -49,14 +50,15 @@ class Ended(Exception):  # noqa: N818
 
 @pytest.fixture(scope="module")
 def watched(model, tmp_path_factory):
-    """The port of a server of a translator, a writer and encoders, its watchdog, and its service."""
+    """The port of a server of a translator, a writer, encoders, a listener; its watchdog, its service."""
     writer = write_writer(tmp_path_factory.mktemp("writer") / "writer", positions__kind="rotary")
     base = tmp_path_factory.mktemp("encoders")
     encoders = [
         write_encoder(base / task, task, {"positions.max_length": 521}) for task in ("embed", "masked")
     ]
     encoders += [write_labeller(base / task, task) for task in ("classify", "tag")]
-    places = [Place(model, "en-de"), *map(Place, (writer, *encoders))]
+    ears = write_listener(base / "ears")
+    places = [Place(model, "en-de"), *map(Place, (writer, *encoders, ears))]
     service, watchdog = Service(places), Watchdog()
     listening = serving.bind("127.0.0.1", 0)
 

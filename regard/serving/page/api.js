@@ -20,13 +20,14 @@ export function setKey(key) {
 async function send(path, fields, signal) {
   const key = recall(KEY),
     headers = {};
-  if (fields) headers["Content-Type"] = "application/json";
+  const form = fields instanceof FormData; // a file is in it: the browser names its type and its edge
+  if (fields && !form) headers["Content-Type"] = "application/json";
   if (key) headers.Authorization = `Bearer ${key}`;
   const response = await reached(
     fetch(path, {
       method: fields ? "POST" : "GET",
       headers,
-      body: fields ? JSON.stringify(fields) : undefined,
+      body: form ? fields : fields ? JSON.stringify(fields) : undefined,
       signal,
     }),
   );
@@ -85,9 +86,21 @@ export async function* completion(fields, signal) {
   }
 }
 
+/* What is said in a recording as it is heard: [text, what else is told of it] of each segment. */
+export async function* transcription(form, signal) {
+  form.set("stream", "true");
+  for await (const block of blocks("v1/audio/transcriptions", form, signal)) {
+    const tree = JSON.parse(eventOf(block)[1]);
+    if (tree.error) throw new Trouble(messageOf(tree), { wait: null });
+    if (tree.type === "transcript.text.done") return;
+    yield tree;
+  }
+}
+
 /* The events of a stream; whoever reads them stops at the last, and no stream may end before. */
 async function* blocks(path, fields, signal) {
-  const response = await send(path, { ...fields, stream: true }, signal);
+  const asked = fields instanceof FormData ? fields : { ...fields, stream: true };
+  const response = await send(path, asked, signal);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let held = "";
   for (;;) {

@@ -5,6 +5,7 @@ import { get, newest } from "./api.js";
 import { foot, offer, top } from "./frame.js";
 import { recall, remember } from "./memory.js";
 import { notice } from "./notice.js";
+import { openListener } from "./listen.js";
 import { openReader } from "./read.js";
 import { openDrawer } from "./draw.js";
 import { openSeer } from "./see.js";
@@ -21,6 +22,7 @@ const PAGES = {
   embed: ["Compare", openReader],
   image: ["Name", openSeer],
   detection: ["Find", openSeer],
+  speech: ["Transcribe", openListener],
 };
 
 function followTheme() {

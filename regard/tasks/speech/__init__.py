@@ -27,6 +27,8 @@ class SpeechTask(Task):
     noun = "recogniser of speech"
     verb = "transcribe"
     models = ("speech",)
+    serves = "regard.serving.transcriptions:Transcriptions"
+    looks = "regard.look.heard:look_at_recording"
     keys: ClassVar[Mapping[str, Any]] = {"speech": SpeechConfig}
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Recordings":
@@ -103,6 +105,12 @@ class SpeechTask(Task):
         from regard.tasks.speech.evaluate import judge
 
         return judge(self.load(folder), self.read(files), **options)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Line by line, and every recording to its end."""
+        from regard.tasks.speech.check import check
+
+        return check(self.read(files), examples=examples)
 
     def demo(self, **options: Any) -> None:
         """On telephone calls that are made on the spot."""

@@ -23,7 +23,7 @@ from regard.audio.resample import Samples, resampled
 from regard.audio.sound import Recording
 from regard.config import Config
 from regard.config.speech import SpeechConfig
-from regard.data.inputs import pad_frames
+from regard.data.inputs import Frames, pad_frames
 from regard.decoding.greedy import likeliest
 from regard.decoding.search import Rules, walk
 from regard.errors import UsageError
@@ -51,6 +51,8 @@ class Segment:
     no_speech: float  # the probability that nothing was said
     words: Sequence[Word] = field(default=())
     ids: Sequence[int] = ()
+    language: str = ""  # its code, where the model knows several
+    temperature: float = 0.0  # at which it was written
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,17 @@ class Piece:
 
     text: str
     at: float
+
+
+@dataclass(frozen=True)
+class Studied:
+    """One utterance: frames (T, mels), memory (1, S, D), what the decoder read first, and what it wrote."""
+
+    frames: torch.Tensor
+    memory: torch.Tensor
+    prompt: Sequence[int]
+    ids: Sequence[int]
+    text: str
 
 
 @dataclass
@@ -74,6 +87,7 @@ class _Written:
 class Listener:
     """A model folder that listens."""
 
+    task = "speech"
     model: Any
 
     def __init__(self, loaded: Loaded) -> None:
@@ -91,8 +105,17 @@ class Listener:
 
     def transcribe(self, sound: Sound, *, words: bool = True) -> Iterator[Segment]:
         """The segments of a recording, in order, as they are found; with the times of their words."""
-        with torch.inference_mode():
-            yield from self._segments(self.blocks(sound), words)
+        segments = self._segments(self.blocks(sound), words)
+        while True:
+            with torch.inference_mode():  # not around `yield`: whoever goes on may be another thread
+                segment = next(segments, None)
+            if segment is None:
+                return
+            yield segment
+
+    def asked(self, *, language: str = "", temperature: float = 0.0) -> "Listener":
+        """The same, listening as one request wants; both mean something to Whisper models alone."""
+        return self
 
     def transcribe_all(self, sounds: Iterable[Sound], *, together: int = TOGETHER) -> Iterator[list[Segment]]:
         """The segments of each recording; utterances of several are written at once."""
@@ -133,14 +156,29 @@ class Listener:
         """Recordings that are heard as one utterance each, in one batch."""
         if not sounds:
             return []
-        frames = [self.framing.frames(torch.from_numpy(each)[None]) for each in sounds]
-        frames = [lifted(each)[0] if self.how.features == "whisper" else each[0] for each in frames]
+        frames = [self._frames(each) for each in sounds]
         inputs = pad_frames(frames).to(next(self.model.parameters()).device)
         memory, real = self.model.encode(inputs)
         lengths = [memory.shape[1]] * len(sounds) if real is None else real.sum(1).tolist()
         hearing = Hearing(self.model, self.how, self.blank)
         rows = zip(memory, lengths, frames, strict=True)
         return [hearing.heard(0, row[:length], each) for row, length, each in rows]
+
+    def studied(self, samples: Samples) -> Studied:
+        """One utterance as it is heard and written, for whoever looks into it."""
+        frames = self._frames(samples)
+        memory = self.model.encode(Frames(frames[None].to(next(self.model.parameters()).device)))[0]
+        heard = Hearing(self.model, self.how, self.blank).heard(0, memory[0], frames)
+        (written,) = self._write([heard])
+        ids = written.ids[:-1] if written.ids[-1:] == [self.tokenizer.end_id] else written.ids
+        return Studied(
+            frames, memory, [self.tokenizer.specials.begin], ids, self.tokenizer.decode(ids).strip()
+        )
+
+    def _frames(self, samples: Samples) -> torch.Tensor:
+        """Frames (T, mels) of a short recording, as the model is shown them."""
+        frames = self.framing.frames(torch.from_numpy(np.ascontiguousarray(samples, np.float32))[None])
+        return (lifted(frames) if self.how.features == "whisper" else frames)[0]
 
     def follow(self, blocks: Iterable[Samples]) -> Iterator[Piece]:
         """Pieces of text while blocks of samples (at the model's rate) come; none is taken back."""
@@ -252,4 +290,4 @@ def load_listener(folder: Path, device: torch.device | str = "cpu", **options: A
     return Listener(loaded)
 
 
-__all__ = ["Listener", "Piece", "Segment", "Word", "load_listener"]
+__all__ = ["Listener", "Piece", "Segment", "Studied", "Word", "load_listener"]

@@ -10,6 +10,7 @@ goes back; where all times together are likelier than any piece, one comes. Befo
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +22,9 @@ from regard.attention.record import record
 from regard.audio.frames import lifted
 from regard.audio.resample import Samples
 from regard.data.inputs import Frames
-from regard.errors import UsageError
+from regard.errors import UsageError, shown
 from regard.models.folder import Loaded
-from regard.tasks.speech.listener import TOGETHER, Listener, Piece, Segment, Sound
+from regard.tasks.speech.listener import TOGETHER, Listener, Piece, Segment, Sound, Studied
 from regard.tasks.speech.timing import words_of
 from regard.text.whisper import STEP, Steering
 
@@ -45,6 +46,8 @@ class _Try:
     rows: list[Any] = field(default_factory=list)  # where each token listened: (S,)
     no_speech: float = 0.0
     ended: bool = False
+    language: str = ""
+    warm: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -58,11 +61,28 @@ class Whisper(Listener):
     def __init__(self, loaded: Loaded, *, language: str | None = None, times: bool = True) -> None:
         super().__init__(loaded)
         self.steering, self.times = Steering.of(self.tokenizer), times
-        if language is not None and language not in self.steering.languages:
-            raise UsageError(f"the model does not know the language {language}")
-        self.language, self.window = language, round(WINDOW * self.rate)
+        self.language, self.window = self._known(language), round(WINDOW * self.rate)
+        self.warmer: Sequence[float] = WARMER
         self.never = self._never()
         self.first = [*self.tokenizer.encode(" "), self.steering.end]  # what no text begins with
+
+    def _known(self, language: str | None) -> str | None:
+        """The code of a language, if the model knows it."""
+        steer = self.steering
+        if language and language not in (("en",) if steer.english else steer.languages):
+            raise UsageError(
+                "the model knows English alone (en)"
+                if steer.english
+                else f"the model does not know the language {shown(language)}; codes are as en, de, zh"
+            )
+        return language or None
+
+    def asked(self, *, language: str = "", temperature: float = 0.0) -> Listener:
+        """The same in a language, and at a temperature; 0 begins greedily and goes on as WARMER does."""
+        other = copy(self)
+        other.language = self._known(language) or self.language
+        other.warmer = (temperature,) if temperature > 0 else self.warmer
+        return other
 
     def _never(self) -> list[int]:
         """Pieces that are no speech: brackets, notes, marks; and what steers."""
@@ -104,6 +124,14 @@ class Whisper(Listener):
         memory: Tensor = self.model.encode(Frames(frames.to(next(self.model.parameters()).device)))[0]
         return memory
 
+    def studied(self, samples: Samples) -> Studied:
+        """A window, of which the frames of the recording alone are kept."""
+        memory = self.encode(samples[: self.window])
+        heard = self._best(memory)
+        text = self.tokenizer.decode([token for token in heard.ids if token < self.steering.end]).strip()
+        frames = self._frames(samples[: self.window])
+        return Studied(frames, memory, self._prompt(heard.language), heard.ids, text)
+
     def _window(self, samples: Samples, start: float, words: bool) -> tuple[list[Segment], float]:
         """The segments of a window, and how far to go on."""
         long = len(samples) / self.rate
@@ -118,9 +146,9 @@ class Whisper(Listener):
             text = self.tokenizer.decode(ids).strip()
             if text:
                 timed = self._words(heard, first, last, round(long / STEP), start) if words else []
-                found.append(
-                    Segment(text, start + begin, start + end, heard.mean, heard.no_speech, timed, ids)
-                )
+                times = start + begin, start + end
+                sure = heard.mean, heard.no_speech
+                found.append(Segment(text, *times, *sure, timed, ids, heard.language, heard.warm))
         return found, max(seek, 2 * STEP)
 
     def _cut(self, heard: _Try, long: float) -> tuple[list[tuple[int, int, float, float]], float]:
@@ -143,9 +171,11 @@ class Whisper(Listener):
 
     def _best(self, memory: Tensor) -> _Try:
         """The first try that neither repeats itself nor is unlikely; the last one where none is."""
-        prompt = self._prompt(memory)
-        for warm in WARMER:
+        language = self._spoken(memory)
+        prompt = self._prompt(language)
+        for warm in self.warmer:
             heard = self._write_window(memory, prompt, warm)
+            heard.language, heard.warm = language, warm
             text = self.tokenizer.decode([token for token in heard.ids if token < self.steering.end]).encode()
             packed = len(text) / max(1, len(zlib.compress(text)))
             unlikely = heard.mean < UNLIKELY and heard.no_speech <= SILENT
@@ -153,17 +183,19 @@ class Whisper(Listener):
                 break
         return heard
 
-    def _prompt(self, memory: Tensor) -> list[int]:
-        """What the decoder reads first: the language is heard where it was not told."""
+    def _spoken(self, memory: Tensor) -> str:
+        """The language: it is heard where it was not told."""
         steer = self.steering
-        prompt = [steer.start]
-        if not steer.english:
-            code = self.language
-            if code is None:
-                logits, _ = self.model.read(torch.tensor([prompt]), self.model.begin(memory))
-                code = max(steer.languages, key=lambda each: float(logits[0, steer.languages[each]]))
-            prompt += [steer.languages[code], steer.tasks["transcribe"]]
-        return prompt if self.times else [*prompt, steer.no_times]
+        if steer.english or self.language:
+            return self.language or "en"
+        logits, _ = self.model.read(torch.tensor([[steer.start]]), self.model.begin(memory))
+        return max(steer.languages, key=lambda each: float(logits[0, steer.languages[each]]))
+
+    def _prompt(self, language: str) -> list[int]:
+        """What the decoder reads first."""
+        steer = self.steering
+        told = [] if steer.english else [steer.languages[language], steer.tasks["transcribe"]]
+        return [steer.start, *told, *([] if self.times else [steer.no_times])]
 
     def _write_window(self, memory: Tensor, prompt: Sequence[int], warm: float) -> _Try:
         """One try at a temperature; 0 is greedy."""
