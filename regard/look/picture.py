@@ -1,8 +1,9 @@
-"""What was attended on a picture: point at a place of it and see where each head looked.
+"""What was attended on a picture: point at a place, an object or the whole, and see where each head looked.
 
-A picture has places in rows and columns: pixels of a map, patches. A map says for each place that looks how
-much it took of each place that is looked at; the two grids may differ. Its forms: a page (`page/picture.js`),
-JSON, and a figure of the places whose look goes farthest. Made by `drawn.py`.
+A map says for each that looks how much it took of each that is looked at. Both are either the places of a
+grid laid over the picture (patches, pixels of a map; the two grids may differ), or things with a name:
+objects in boxes, the whole. Its forms: a page (`page/picture.js`), JSON, a figure. Made by `pictured.py` of
+models that are shown a picture, by `drawn.py` of those that draw one.
 """
 
 import base64
@@ -22,55 +23,67 @@ from regard.look.document import as_json, rounded
 from regard.look.html import notebook_frame, page
 from regard.look.look import Origin, write
 
-FORMAT, VERSION = "regard-picture-look", 1
-ENDINGS = (".html", ".json", ".png", ".svg")
-SHOWN = 6  # places of a figure
+FORMAT, VERSION = "regard-picture-look", 2
+OBJECTS, WHOLE = "objects", "the whole"
+SHOWN = 9  # panels of a figure, beside the picture itself
+IN_A_ROW = 5
 Grid = tuple[int, int]  # rows and columns
 
 
 @dataclass(frozen=True)
 class PictureMap:
-    """The weights (H, T, S) of one attention, whose T places look at S."""
+    """The weights (H, T, S) of one attention: T places or things look at S."""
 
     name: str
     weights: Tensor
-    queries: Grid
-    keys: Grid
+    queries: Grid | str
+    keys: Grid | str
 
     def __post_init__(self) -> None:
-        _, places, seen = self.weights.shape
-        assert places == self.queries[0] * self.queries[1], (self.weights.shape, self.queries)
-        assert seen == self.keys[0] * self.keys[1], (self.weights.shape, self.keys)
+        for size, side in zip(self.weights.shape[1:], (self.queries, self.keys), strict=True):
+            assert isinstance(side, str) or size == side[0] * side[1], (self.name, self.weights.shape, side)
 
     @property
     def kind(self) -> str:
-        """The stack it belongs to: generator, discriminator, encoder."""
+        """The stack it belongs to: generator, discriminator, encoder, decoder, pool."""
         return self.name.partition(".")[0]
+
+    def fits(self, kind: str, layer: int | None) -> bool:
+        """Whether it is meant by a name, a stack or what is done (self, cross), and the number of a layer."""
+        stack, number, how = (*self.name.split("."), "", "")[:3]
+        right = kind in ("", self.name, stack, how) or (kind == "cross" and stack == "pool")
+        return right and (layer is None or number == str(layer))
 
 
 @dataclass(frozen=True)
 class PictureLook:
     """One picture with the attention of every head on it."""
 
-    pixels: npt.NDArray[np.uint8]  # (C, H, W)
+    pixels: npt.NDArray[np.uint8]  # (C, H, W), as it is shown
     maps: tuple[PictureMap, ...]
     text: str  # what was asked for, or which picture it was
     answer: str  # what came of it
     task: str
     origin: Origin = field(default_factory=Origin)
     off: Mapping[str, Collection[int]] = field(default_factory=dict)  # heads that were switched off
+    objects: tuple[dict[str, Any], ...] = ()  # name, score and box (centre and size in shares) of each
+
+    @property
+    def grid(self) -> Grid:
+        """Rows and columns of the places that are looked at."""
+        return next(each.keys for each in self.maps if not isinstance(each.keys, str))
 
     def map(self, kind: str = "", layer: int | None = None) -> PictureMap:
-        """The first map of that kind and layer."""
+        """The first map that is meant: by its name, its stack or what it does, and its layer."""
         for each in self.maps:
-            number = each.name.split(".")[1:2]
-            if kind in ("", each.kind) and (layer is None or number == [str(layer)]):
+            if each.fits(kind, layer):
                 return each
         there = ", ".join(each.name for each in self.maps)
-        raise UsageError(f"there is no map {kind} {'' if layer is None else layer}; there are {there}")
+        wanted = " ".join(filter(None, (kind, "" if layer is None else f"of layer {layer}")))
+        raise UsageError(f"there is no map {wanted}; there are {there}")
 
     def to_dict(self, *, vectors: bool = True) -> dict[str, Any]:
-        """Everything as plain values: what docs/draw.md describes."""
+        """Everything as plain values: what docs/look.md describes."""
         channels, height, width = self.pixels.shape
         return {
             "format": FORMAT,
@@ -86,12 +99,13 @@ class PictureLook:
                 "channels": channels,
                 "bytes": base64.b64encode(self.pixels.transpose(1, 2, 0).tobytes()).decode(),
             },
+            "objects": list(self.objects),
             "maps": [
                 {
                     "name": each.name,
                     "kind": each.kind,
-                    "queries": list(each.queries),
-                    "keys": list(each.keys),
+                    "queries": _side(each.queries),
+                    "keys": _side(each.keys),
                     "heads": [rounded(head, 4) for head in each.weights],
                 }
                 for each in self.maps
@@ -109,8 +123,18 @@ class PictureLook:
     def figure(
         self, *, kind: str = "", layer: int | None = None, head: int | None = None, pieces: bool = False
     ) -> "PictureFigure":
-        """Some places and where they looked; the mean of the heads unless one is named."""
-        one = self.map(kind, layer)
+        """Where things looked, or some places; the mean of the heads unless one is named.
+
+        Without a kind or a layer it is what sums up all layers, if something does (rollout), or the first.
+        """
+        on_picture = [each for each in self.maps if not isinstance(each.keys, str)]
+        things = [each for each in on_picture if isinstance(each.queries, str)]
+        chosen = things or on_picture[:1]
+        if kind or layer is not None:
+            chosen = [each for each in on_picture if each.fits(kind, layer)]
+        one = chosen[-1] if chosen else self.map(kind, layer)
+        if isinstance(one.keys, str):
+            raise UsageError(f"{one.name} does not look at the picture; the page and the JSON show it")
         if head is not None and not 0 <= head < len(one.weights):
             raise UsageError(f"{one.name} has heads 0 to {len(one.weights) - 1}, there is no head {head}")
         return PictureFigure(self, one, one.weights.mean(0) if head is None else one.weights[head])
@@ -129,21 +153,28 @@ class PictureLook:
         return notebook_frame(self.to_html(), f"Attention on a picture: {self.text}")
 
 
+def _side(side: Grid | str) -> list[int] | str:
+    return side if isinstance(side, str) else list(side)
+
+
 @dataclass(frozen=True)
 class PictureFigure:
-    """A row of pictures: on each a place, and what it looked at."""
+    """The picture, then one panel a place or a thing: what it looked at."""
 
     seen: PictureLook
     one: PictureMap
     weights: Tensor  # (T, S)
 
     def places(self) -> list[int]:
-        """The places that looked most sharply, apart from each other."""
+        """Every thing; or the places that looked most sharply, apart from each other."""
+        queries = self.one.queries
+        if isinstance(queries, str):
+            return list(range(min(SHOWN, len(self.weights))))
         entropy = -(self.weights * self.weights.clamp_min(1e-12).log()).sum(-1)
-        columns, found = self.one.queries[1], list[int]()
+        columns, found = queries[1], list[int]()
         for place in entropy.argsort().tolist():
             row, column = divmod(place, columns)
-            apart = max(self.one.queries) // 4
+            apart = max(queries) // 4
             if all(max(abs(row - o // columns), abs(column - o % columns)) >= apart for o in found):
                 found.append(place)
         return sorted(found[:SHOWN])
@@ -160,23 +191,40 @@ class PictureFigure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
-        pixels, places = self.seen.pixels, self.places()
-        height, width = pixels.shape[1:]
-        sheet = Figure(figsize=(1.7 * (len(places) + 1), 2.1), dpi=120)
+        places = self.places()
+        columns = min(IN_A_ROW, 1 + len(places))
+        rows = -(-(1 + len(places)) // columns)
+        sheet = Figure(figsize=(2.1 * columns, 2.4 * rows), dpi=110, layout="constrained")
         FigureCanvasAgg(sheet)
-        image = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
-        for number, axes in enumerate(sheet.subplots(1, len(places) + 1, squeeze=False)[0]):
-            axes.imshow(image, cmap="gray", vmin=0, vmax=255, extent=(0, width, height, 0))
-            axes.set_axis_off()
-            if not number:
-                axes.set_title(self.one.name, fontsize=8)
-                continue
-            row, column = divmod(places[number - 1], self.one.queries[1])
-            seen = self.weights[places[number - 1]].reshape(self.one.keys).numpy()
-            axes.imshow(seen, cmap="inferno", alpha=0.65, extent=(0, width, height, 0))
-            down, across = height / self.one.queries[0], width / self.one.queries[1]
-            axes.plot((column + 0.5) * across, (row + 0.5) * down, "+", color="#40e0ff", markersize=9)
-            axes.set_title(f"row {row + 1}, column {column + 1}", fontsize=8)
+        axes = sheet.subplots(rows, columns, squeeze=False).ravel()
+        for each in axes:
+            each.set_axis_off()
+        self._show(axes[0])
+        axes[0].set_title(self.seen.answer[:40] if self.seen.task != "gan" else self.one.name, fontsize=8)
+        for each, place in zip(axes[1:], places, strict=False):
+            self._panel(each, place)
         held = io.BytesIO()
         sheet.savefig(held, format=form, metadata={"Date": None} if form == "svg" else None)
         return held.getvalue()
+
+    def _show(self, axes: Any) -> None:
+        pixels = self.seen.pixels
+        image = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
+        axes.imshow(image, cmap="gray", vmin=0, vmax=255, extent=(0, *reversed(image.shape[:2]), 0))
+
+    def _panel(self, axes: Any, place: int) -> None:
+        """The picture in grey, lit where one place or thing looked."""
+        one, (height, width) = self.one, self.seen.pixels.shape[1:]
+        area = (0, width, height, 0)
+        assert not isinstance(one.keys, str)
+        axes.imshow(self.seen.pixels.mean(0), cmap="gray", vmin=0, vmax=255, extent=area)
+        seen = self.weights[place].reshape(one.keys).numpy()
+        axes.imshow(seen, cmap="magma", alpha=0.65, extent=area)
+        if isinstance(one.queries, str):
+            told = self.seen.objects[place] if self.seen.objects else None
+            axes.set_title(one.queries if told is None else f"{told['name']} {told['score']:.0%}", fontsize=8)
+            return
+        row, column = divmod(place, one.queries[1])
+        across, down = width / one.queries[1], height / one.queries[0]
+        axes.plot((column + 0.5) * across, (row + 0.5) * down, "+", color="#40e0ff", markersize=9)
+        axes.set_title(f"row {row + 1}, column {column + 1}", fontsize=8)

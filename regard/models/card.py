@@ -48,6 +48,7 @@ class Facts:
     version: str = ""  # of Regard
     scores: Sequence[Measured] = ()
     report: str = ""  # more of what was measured, as Markdown
+    batches: str = "token"  # what a batch is full of
     unfinished: bool = False  # training stopped on the way, or goes on
 
 
@@ -127,7 +128,8 @@ def _training(facts: Facts) -> list[str]:
     model, train = facts.config.model, facts.config.train
     lines = [
         f"{train.optimizer}, peak rate {train.lr:g}, {train.schedule} schedule, dropout {model.dropout:g}, "
-        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens:,}-token batches, seed {train.seed}",
+        f"label smoothing {train.label_smoothing:g}, {train.batch_tokens:,}-{facts.batches} batches, "
+        f"seed {train.seed}",
     ]
     if facts.steps:
         epochs = f" ({facts.epochs:.1f} epochs)" if facts.epochs else ""

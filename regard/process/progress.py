@@ -49,11 +49,13 @@ def left(state: Standing, progress: float) -> float | None:
     return spent * (1 - progress) / progress if progress > 0 else None
 
 
-def describe(state: Standing, progress: float, loss: float | None, speed: float | None) -> str:
-    """The line: step, epoch, loss, speed, validation, time left."""
+def describe(
+    state: Standing, progress: float, loss: float | None, speed: float | None, unit: str = "tokens"
+) -> str:
+    """The line: step, epoch, loss, speed in what is learned from, validation, time left."""
     parts = [f"step {state.step}", f"epoch {state.epoch + 1}"]
     parts += [f"loss {loss:.3f}"] if loss is not None else []
-    parts += [f"{speed:,.0f} tokens/s"] if speed else []
+    parts += [f"{speed:,.0f} {unit}/s"] if speed else []
     parts += [state.standing] if state.standing else []
     to_go = left(state, progress)
     parts += [f"{duration(to_go)} left"] if to_go is not None else []
@@ -62,6 +64,8 @@ def describe(state: Standing, progress: float, loss: float | None, speed: float 
 
 class Reporter:
     """What work tells a person meanwhile; where a kind does not say how, nothing is told."""
+
+    unit = "tokens"  # what is learned from, a second
 
     def said(self, text: str) -> None:
         """A message of its own."""
@@ -98,7 +102,7 @@ class Plain(Reporter):
     def stepped(self, state: Standing, progress: float, loss: float | None, speed: float | None) -> None:
         if loss is not None and state.seconds >= self.next:
             self.next = state.seconds + PLAIN_EVERY
-            self.said(f"{progress:4.0%}  {describe(state, progress, loss, speed)}")
+            self.said(f"{progress:4.0%}  {describe(state, progress, loss, speed, self.unit)}")
 
     def advanced(self, seconds: float, progress: float, text: str) -> None:
         if seconds >= self.next:
@@ -126,7 +130,7 @@ class Bar(Reporter):
     def stepped(self, state: Standing, progress: float, loss: float | None, speed: float | None) -> None:
         if loss is not None:
             self.shown = loss, speed
-        text = describe(state, progress, *self.shown)
+        text = describe(state, progress, *self.shown, self.unit)
         self.bar.update(self.task, completed=progress, description=text, visible=True)
 
     def advanced(self, seconds: float, progress: float, text: str) -> None:

@@ -1,7 +1,8 @@
 """Pictures on a server: what each shows, or boxes around what is in it; a picture comes as base64 in a field.
 
-Read and brought to the model's size at the desk, shown to the model in the batchers' threads. Before this
-file: `family.py`, `door.py`; after it: `app.py`.
+Read and brought to the model's size at the desk, shown to the model in the batchers' threads. `/attention`
+tells where each patch, each object or the whole looked. Before this file: `family.py`, `door.py`,
+`looking.py`; after it: `app.py`.
 """
 
 import asyncio
@@ -15,13 +16,17 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.errors import RegardError
 from regard.images.picture import PictureError, open_picture
 from regard.serving import limits as bounds
 from regard.serving import schema
 from regard.serving.answers import in_json, ready
+from regard.serving.completion import Glimpse
 from regard.serving.door import read, results
 from regard.serving.family import Family, Place, Route
 from regard.serving.limits import Refusal
+from regard.serving.looking import HeadsOff, checked, off_of, wrong
+from regard.serving.scratch import SHARED
 from regard.tasks.task import Task, with_article
 
 if TYPE_CHECKING:
@@ -55,6 +60,14 @@ class Detecting(Showing):
     threshold: Annotated[float, Field(ge=0, le=1, description="How sure a box must be.")] = 0.5
 
 
+class Regarding(schema.Given):
+    """A picture to look into, with heads switched off or not."""
+
+    model: Name = ""
+    image: Annotated[str, Field(description="A picture file in base64, or a data: address.")]
+    heads_off: HeadsOff = Field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Errand:
     """What is asked of a batch."""
@@ -77,6 +90,7 @@ class Seeing(Family):
 
     path = ""
     takes: type[Showing] = Showing
+    look_field = "image"
 
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
         super().__init__(service, task, places)
@@ -122,6 +136,39 @@ class Seeing(Family):
         seat.computed()
         return ready(found[0] if isinstance(ask.image, str) else b"[%b]" % b",".join(found))
 
+    async def look(self, request: Request, fields: dict[str, Any]) -> Response:
+        """What every head looked at in a picture; heads can be switched off."""
+        ask = Regarding.of(fields)
+        service, name = self.service, self.named(ask.model)
+        checked(self.models[name].model, ask.heads_off)
+        seat = service.room.enter(long=True)
+        request.scope["places"].append(seat)
+        seat.hold(bounds.LOOK_NUMBERS * bounds.NUMBER + len(ask.image))
+        data = await service.desk.do(lambda: picture_of(ask.image), long=True)
+        job = service.slow.submit((self, Glimpse(name, off_of(ask.heads_off))), [data], [1])
+        service.expect(seat, job.give_up)
+        try:
+            (body,) = await results(request, job, service.slow)
+        except RegardError as error:  # nothing to look at, or too much
+            raise wrong("image", str(error)) from error
+        return ready(body)
+
+    def run(self, wish: Any, texts: Sequence[Any], threads: int) -> list[bytes]:
+        """A batch: looks, or what is said of pictures."""
+        if not isinstance(wish, Glimpse):
+            return self.say(wish, texts)
+        model, off = self.models[wish.model], {name: list(heads) for name, heads in wish.off}
+        with SHARED.taking(2 * bounds.LOOK_BYTES * bounds.LOOK_NUMBERS):
+            looks = (
+                self.task.look(model, "the picture", picture=each, off=off, most=bounds.LOOK_NUMBERS)
+                for each in texts
+            )
+            return [in_json(each.to_dict()) for each in looks]
+
+    def say(self, wish: Errand, pictures: Sequence[Part]) -> list[bytes]:
+        """What is said of each picture."""
+        raise NotImplementedError
+
     def named(self, name: str) -> str:
         """The model that is meant."""
         self.service.check_ready()
@@ -136,17 +183,25 @@ class Seeing(Family):
         """A picture of its base64, or a refusal; at the desk."""
         from regard.tasks.detection.detector import read_upright
 
+        data = picture_of(given)
         try:
-            data = b64decode(given.partition("base64,")[2] or given, validate=True)
-            width, height = open_picture(data).size
-            if width * height > bounds.PICTURE_PIXELS:
-                raise PictureError(
-                    f"{width} x {height} pixels; at most {bounds.PICTURE_PIXELS:,} are read here"
-                )
             return Part(*read_upright(data, "the picture", self.models[name].made))
-        except (PictureError, binascii.Error, ValueError) as error:
-            reason = str(error) if isinstance(error, PictureError) else "it is no base64"
-            raise Refusal(400, f"Invalid request: image: {reason}", param="image") from None
+        except PictureError as error:
+            raise wrong("image", str(error)) from None
+
+
+def picture_of(given: str) -> bytes:
+    """The file that a field holds, if it is a picture that is not too large; at the desk."""
+    try:
+        data = b64decode(given.partition("base64,")[2] or given, validate=True)
+        width, height = open_picture(data).size
+    except PictureError as error:
+        raise wrong("image", str(error)) from None
+    except (binascii.Error, ValueError):
+        raise wrong("image", "it is no base64") from None
+    if width * height > bounds.PICTURE_PIXELS:
+        raise wrong("image", f"{width} x {height} pixels; at most {bounds.PICTURE_PIXELS:,} are read here")
+    return data
 
 
 class Classify(Seeing):
@@ -154,10 +209,10 @@ class Classify(Seeing):
 
     path, takes = "/v1/images/classifications", Classifying
 
-    def run(self, wish: Errand, texts: Sequence[Part], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, pictures: Sequence[Part]) -> list[bytes]:
         """As `regard classify --json` has them."""
         model = self.models[wish.model]
-        labels = model.label([each.pixels for each in texts])
+        labels = model.label([each.pixels for each in pictures])
         return [in_json(model.said(label, wish.top)) for label in labels]
 
 
@@ -166,11 +221,12 @@ class Detect(Seeing):
 
     path, takes = "/v1/images/detections", Detecting
 
-    def run(self, wish: Errand, texts: Sequence[Part], threads: int) -> list[bytes]:
+    def say(self, wish: Errand, pictures: Sequence[Part]) -> list[bytes]:
         """Size, and label, score and box (left, top, width, height) of each object, the surest first."""
         model = self.models[wish.model]
-        found = model.find([each.pixels for each in texts], [each.size for each in texts])
-        seen = [model.seen(each, part.size, wish.threshold) for each, part in zip(found, texts, strict=True)]
+        found = model.find([each.pixels for each in pictures], [each.size for each in pictures])
+        pairs = zip(found, pictures, strict=True)
+        seen = [model.seen(each, part.size, wish.threshold) for each, part in pairs]
         return [
             in_json(
                 {"height": each.height, "width": each.width, "objects": [one.said() for one in each.objects]}

@@ -46,14 +46,14 @@ class Choice:
     """The way that was taken, what it was measured against, and the seconds that a batch takes in it."""
 
     way: Way
-    speeds: Mapping[Way, float]  # target tokens a second; ways that were not tried are not in it
+    speeds: Mapping[Way, float]  # targets a second; ways that were not tried are not in it
     seconds: float
 
-    def line(self) -> str:
-        """What was chosen and why, for people."""
+    def line(self, unit: str = "tokens") -> str:
+        """What was chosen and why, for people; `unit` is what is learned from."""
         others = [f"{speed:,.0f} in {way}" for way, speed in self.speeds.items() if way != self.way]
         against = f" against {', '.join(others)}" if others else ""
-        return f"{self.way}: {self.speeds[self.way]:,.0f} tokens/s{against}"
+        return f"{self.way}: {self.speeds[self.way]:,.0f} {unit}/s{against}"
 
 
 def open_ways(train: TrainConfig, device: torch.device) -> list[Way]:

@@ -70,6 +70,9 @@ class Group:
 class Objective:
     """Base of all objectives: one group, which is every weight that learns."""
 
+    sums_over = "tokens"  # what the targets of a batch are, for people
+    fills_with = "token"  # and what a batch is full of (`train.batch_tokens`)
+
     def groups(self, model: nn.Module) -> Mapping[str, Group]:
         """The weights by group; together all that learn, none twice."""
         return {ALL: Group([weight for weight in model.parameters() if weight.requires_grad])}

@@ -259,7 +259,8 @@ def _train(run: _Run, held: Run, state: State) -> None:
     ):
         ahead = forecast(trainer, state, choice.seconds)
         job.reporter.said(f"{_size(trainer)}; {ahead.line()}")
-        job.reporter.said(choice.line())
+        job.reporter.unit = run.lesson.objective.sums_over
+        job.reporter.said(choice.line(job.reporter.unit))
         if state.step == 0 and job.base is None and (advice := ahead.advice(run.lesson.needed)):
             job.reporter.said(advice)
         train_loop(trainer, state, metrics)
@@ -304,6 +305,7 @@ def _facts(run: _Run, held: Run, state: State) -> Facts:
         version=f"{__version__}, torch {torch.__version__}",
         scores=[Measured(lesson.measured_on, state.scores)] if state.scores else [],
         report=lesson.report() if lesson.report and state.ended else "",
+        batches=lesson.objective.fills_with,
         unfinished=not state.ended,
     )
 

@@ -13,7 +13,8 @@ from PIL import Image
 import regard
 from regard.cli.main import run as command
 from regard.errors import UsageError
-from regard.look.pictured import SceneLook, look_at_picture
+from regard.look.picture import PictureLook
+from regard.look.pictured import look_at_picture
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def detector(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_head_is_there_and_its_weights_sum_to_one(classifier: Path, picture: Path) -> None:
     seen = regard.look(classifier, str(picture))
-    assert isinstance(seen, SceneLook)
+    assert isinstance(seen, PictureLook)
     names = [one.name for one in seen.maps]
     assert names == ["encoder.0.self", "encoder.1.self", "pool.0.cross", "rollout of patches", "rollout"]
     assert seen.map("encoder.0.self").weights.shape == (2, 6, 6)
@@ -82,17 +83,35 @@ def test_it_is_written_as_page_figure_and_data(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     folder = request.getfixturevalue(model)
-    for ending in (".html", ".png", ".json"):
+    for ending in (".html", ".png", ".svg", ".json"):
         assert command(["look", "-m", str(folder), str(picture), "-o", str(tmp_path / f"look{ending}")]) == 0
     html = (tmp_path / "look.html").read_text(encoding="utf-8")
-    assert "showScene(" in html
+    assert "showPicture(" in html
     assert "://" not in html.split("<script", 1)[0]
     tree = json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))
-    assert tree["grid"] == [2, 3]
-    assert tree["format"] == "regard-scene-look"
+    assert tree["maps"][0]["queries"] == tree["maps"][0]["keys"] == [2, 3]
+    assert (tree["format"], tree["version"]) == ("regard-picture-look", 2)
     assert Image.open(io.BytesIO((tmp_path / "look.png").read_bytes())).format == "PNG"
-    assert command(["look", "-m", str(folder), str(picture), "-o", str(tmp_path / "look.svg")]) == 2
-    assert ".html, .png or .json" in capfd.readouterr().err
+    assert command(["look", "-m", str(folder), str(picture), "-o", str(tmp_path / "look.pharaoh")]) == 2
+    assert ".html" in capfd.readouterr().err
+
+
+def test_a_picture_that_lies_nowhere_is_looked_at_as_one_that_does(classifier: Path, picture: Path) -> None:
+    there = regard.look(classifier, str(picture))
+    held = look_at_picture(classifier, "the picture", picture=picture.read_bytes())
+    assert held.text == "the picture"
+    assert np.array_equal(held.pixels, there.pixels)
+    assert torch.equal(held.map("rollout").weights, there.map("rollout").weights)
+
+
+def test_a_figure_has_a_panel_for_each_that_looks(detector: Path, classifier: Path, picture: Path) -> None:
+    found = look_at_picture(detector, str(picture), threshold=0.0)
+    assert found.figure().one.name == "rollout"
+    assert found.figure().places() == [0, 1, 2, 3, 4]
+    assert found.figure(kind="cross", layer=0).one.name == "decoder.0.cross"
+    with pytest.raises(UsageError, match=r"decoder\.0\.self does not look at the picture"):
+        found.figure(kind="decoder.0.self")
+    assert len(regard.look(classifier, str(picture)).figure(kind="encoder", head=1).places()) > 1
 
 
 def test_what_is_not_there_is_said(

@@ -17,6 +17,7 @@ def test_the_line_says_what_was_promised() -> None:
     )
     line = describe(state, 0.25, 2.5, 3456.7)
     assert line == "step 30  epoch 2  loss 2.500  3,457 tokens/s  valid BLEU 12.3  3 min 00 s left"
+    assert "3,457 pictures/s" in describe(state, 0.25, 2.5, 3456.7, "pictures")
 
 
 def test_time_left_is_unknown_before_anything_is_done() -> None:

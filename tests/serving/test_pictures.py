@@ -10,6 +10,7 @@ from pictures import write_classifier, write_detector
 from PIL import Image
 
 from regard import load
+from regard.look.pictured import look_at_picture
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,35 @@ def test_boxes_are_those_of_the_verb(seeing, folders, picture):
     left, top, right, bottom = seen.objects[0].box
     assert found["objects"][0]["box"] == pytest.approx([left, top, right - left, bottom - top], abs=0.05)
     assert asked(seeing, "/v1/images/detections", image=held, threshold=1)[1]["objects"] == []
+
+
+@pytest.mark.parametrize("name", ["kinds", "things"])
+def test_a_look_is_that_of_the_verb_and_heads_can_be_off(seeing, folders, picture, name):
+    held = base64.b64encode(picture).decode()
+    status, found = asked(seeing, "/attention", image=held, model=name)
+    assert status == 200
+    wanted = look_at_picture(folders[name], "the picture", picture=picture).to_dict()
+    assert [each["name"] for each in found["maps"]] == [each["name"] for each in wanted["maps"]]
+    assert np.allclose(found["maps"][0]["heads"], wanted["maps"][0]["heads"], atol=1e-3)
+    off = {"encoder.0.self": [0, 1]}
+    status, silent = asked(seeing, "/attention", image=held, model=name, heads_off=off)
+    assert (status, silent["off"]) == (200, off)
+    assert not np.allclose(silent["maps"][1]["heads"], found["maps"][1]["heads"], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"image": "!!"}, "it is no base64"),
+        ({"image": base64.b64encode(b"text").decode()}, "no picture that can be read"),
+        ({"image": "eA==", "heads_off": {"encoder.0.self": [9]}}, "there is no 9"),
+        ({"image": ["eA=="]}, "image"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_one_line(seeing, fields, words):
+    status, found = asked(seeing, "/attention", model="kinds", **fields)
+    assert status == 400
+    assert words in json.dumps(found)
 
 
 @pytest.mark.parametrize(

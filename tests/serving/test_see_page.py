@@ -47,6 +47,15 @@ def test_a_picture_that_is_chosen_is_named(
     else:
         page.locator(".seeing .read > *").wait_for()
         assert page.locator(".labels li").count() == len(tree["objects"])
+    page.locator("canvas.picture").wait_for()
+    page.get_by_label("Which attention").select_option("0")
+    with page.expect_response(lambda response: "attention" in response.url) as answered:
+        page.get_by_role("button", name="Head 1: on").click()
+    assert answered.value.json()["off"] == {"encoder.0.self": [1]}
+    page.get_by_text("1 head is switched off").wait_for()
+    page.get_by_role("button", name="Switch all on").click()
+    page.locator(".silenced").wait_for(state="detached")
+    assert barriers(page, "critical", "serious") == []
     drawn = page.locator("canvas.scene").screenshot()
     assert len({*Image.open(io.BytesIO(drawn)).convert("L").tobytes()}) > 9
     broken = tmp_path / "broken.png"

@@ -41,6 +41,19 @@ export function segmented(label, choices, chosen, choose) {
   return element("div", { class: "segmented", role: "group", "aria-label": label }, buttons);
 }
 
+/* The switch of a head. */
+export function power(name, silent, onclick) {
+  return element(
+    "button",
+    { type: "button", class: "power", "aria-pressed": String(!silent), "aria-label": `${name}: on`, onclick },
+    shape(
+      "svg",
+      { viewBox: "0 0 16 16", "aria-hidden": "true" },
+      shape("path", { d: "M8 2V8M4.8 4.2A5 5 0 1 0 11.2 4.2" }),
+    ),
+  );
+}
+
 /* Arrow keys move along a row (or grid, with `columns`) of buttons. */
 export function roving(container, selector, columns = () => 1) {
   container.addEventListener("keydown", (event) => {

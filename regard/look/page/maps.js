@@ -1,5 +1,5 @@
 // All heads of one kind as small maps, layer by layer, and one of them opened large.
-import { element, percent, roving, shape } from "./dom.js";
+import { element, percent, power, roving } from "./dom.js";
 import { colour, heat, rgb } from "./theme.js";
 
 const HABITS = {
@@ -53,21 +53,7 @@ export function drawGrid(root, views, { chosen, open, off = null, toggle = null,
       "div",
       { class: "switchable" },
       button,
-      element(
-        "button",
-        {
-          type: "button",
-          class: "power",
-          "aria-pressed": String(!silent),
-          "aria-label": `${name}: on`,
-          onclick: () => toggle(map.name, head),
-        },
-        shape(
-          "svg",
-          { viewBox: "0 0 16 16", "aria-hidden": "true" },
-          shape("path", { d: "M8 2V8M4.8 4.2A5 5 0 1 0 11.2 4.2" }),
-        ),
-      ),
+      power(name, silent, () => toggle(map.name, head)),
     );
   }
 }

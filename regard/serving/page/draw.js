@@ -119,8 +119,19 @@ class Page {
       ),
     );
     const drawing = ask.prompt || (names[0] ?? "");
-    const seen = await post("attention", { model: ask.model, drawing, seed: ask.seed }, signal);
-    mountPicture(this.panels.inside, seen);
+    const asked = { model: ask.model, drawing, seed: ask.seed };
+    const seen = await post("attention", asked, signal);
+    mountPicture(this.panels.inside, seen, { switchHeads: (off) => this.without(asked, off) });
+  }
+
+  /* The same drawing without some heads. */
+  async without(asked, off) {
+    try {
+      return await post("attention", { ...asked, heads_off: off });
+    } catch (error) {
+      this.alarm.show(error, () => this.go());
+      return null;
+    }
   }
 
   async describe(signal) {

@@ -1,6 +1,8 @@
-// The page for models of pictures: drop one, and see what it shows, or boxes around what is in it.
+// The page for models of pictures: drop one, and see what it shows, or boxes around what is in it, and where
+// the model looked; heads can be switched off.
 import { element, percent } from "./look/dom.js";
-import { newest, post } from "./api.js";
+import { mountPicture } from "./look/picture.js";
+import { newest, post, Trouble } from "./api.js";
 import { foot, top } from "./frame.js";
 import { notice } from "./notice.js";
 
@@ -22,6 +24,7 @@ export async function openSeer(root, signal, models) {
     { "aria-label": "Model", onchange: () => look(0) },
     models.map((model) => element("option", { value: model.id }, model.id)),
   );
+  const inside = element("div", { class: "panel inside-panel" });
   let picture = null;
   const look = newest(
     async (stop) => {
@@ -31,9 +34,28 @@ export async function openSeer(root, signal, models) {
       alarm.show(null);
       draw(canvas, picture);
       found.replaceChildren(ask.show(answer, canvas));
+      await explain({ model: choice.value, image: fields.image }, stop);
     },
     { trouble: (error) => alarm.show(error, () => look(0)) },
   );
+  /* Where it looked; a model without attention says so in its place. */
+  async function explain(asked, stop) {
+    try {
+      const seen = await post("attention", asked, stop);
+      mountPicture(inside, seen, { switchHeads: (off) => silenced(asked, off) });
+    } catch (error) {
+      if (!(error instanceof Trouble) || error.status !== 400) throw error;
+      inside.replaceChildren(element("p", { class: "card hint" }, error.message));
+    }
+  }
+  async function silenced(asked, off) {
+    try {
+      return await post("attention", { ...asked, heads_off: off });
+    } catch (error) {
+      alarm.show(error, () => look(0));
+      return null;
+    }
+  }
   async function take(given) {
     if (!given) return;
     try {
@@ -43,6 +65,7 @@ export async function openSeer(root, signal, models) {
     }
     draw(canvas, picture);
     found.replaceChildren();
+    inside.replaceChildren();
     look(0);
   }
   file.addEventListener("change", () => take(file.files[0]));
@@ -64,6 +87,7 @@ export async function openSeer(root, signal, models) {
     top(element("bdi", { class: "model" }, models[0].id)),
     alarm.node,
     desk,
+    inside,
     foot("It is asked by its "),
   );
 }

@@ -105,6 +105,8 @@ def collate(store: Columns, rows: Rows) -> SceneBatch:
 class Finding(Objective):
     """The set loss of varied pictures, and that of hints."""
 
+    sums_over, fills_with = "boxes", "patch"
+
     def __init__(self, made: Preprocessing, held: DetectionConfig, flips: tuple[bool, bool]) -> None:
         self.made, self.held, self.flips = made, held, flips
 

@@ -43,6 +43,8 @@ class PictureBatch:
 class Adversaries(Objective):
     """A generator and a discriminator, one against the other."""
 
+    sums_over, fills_with = "pictures", "picture"
+
     def __init__(self, how: GanConfig) -> None:
         self.how = how
 

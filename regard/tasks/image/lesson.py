@@ -109,6 +109,8 @@ def collate(store: Columns, rows: Rows) -> PictureBatch:
 class Classes(Objective):
     """Cross-entropy of the class of varied pictures."""
 
+    sums_over, fills_with = "pictures", "patch"
+
     def __init__(self, made: Preprocessing, smoothing: float, strength: float, *, flip: bool) -> None:
         self.made, self.smoothing, self.strength, self.flip = made, smoothing, strength, flip
 

@@ -35,7 +35,13 @@ def test_the_folder_has_all_it_needs(generator: Path) -> None:
     assert not names & {"tokenizer.json", "generation.json"}
     assert sorted(path.name for path in (generator / "samples").iterdir()) == ["001.png", "002.png"]
     card = (generator / "README.md").read_text(encoding="utf-8")
-    for said in ("![drawings](samples.png)", "Real against real", "2 classes: lying, standing", "FID"):
+    for said in (
+        "![drawings](samples.png)",
+        "Real against real",
+        "2 classes: lying, standing",
+        "8-picture batches",
+        "FID",
+    ):
         assert (said in card) == (said != "FID")
     lines = read_metrics(generator / "metrics.jsonl")
     wanted = {"frechet", "classified", "coverage", "density", "precision", "recall", "taught"}

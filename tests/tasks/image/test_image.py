@@ -59,6 +59,7 @@ def test_it_learns_and_the_card_shows_what_was_taken_for_what(
     card = (trained / "README.md").read_text(encoding="utf-8")
     assert "A classifier of pictures trained on" in card
     assert "(confusion.png)" in card
+    assert "-patch batches" in card
     assert "3 classes: bars 20, dots 20, field 20" in card
     assert Image.open(io.BytesIO((trained / "confusion.png").read_bytes())).format == "PNG"
     made = json.loads((trained / "preprocessing.json").read_text(encoding="utf-8"))
