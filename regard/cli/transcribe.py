@@ -51,6 +51,10 @@ class Options:
     rate: Annotated[
         int | None, typer.Option(help="Samples a second of stdin.", show_default="the model's")
     ] = None
+    precision: Annotated[
+        str, typer.Option(help="Of a Whisper model: int8, bf16, fp32; auto: the fastest that is as good.")
+    ] = "auto"
+    engine: Annotated[str, typer.Option(help="native, readable; auto: native where it can.")] = "auto"
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
@@ -73,7 +77,13 @@ def transcribe(options: Options) -> None:
         if not is_standard(path) and not path.is_file():
             raise DataError(f"{path} {'is no file' if path.exists() else 'does not exist'}; give a recording")
     told = {} if options.language is None else {"language": options.language}
-    listener: Listener = load(options.model, device=pick_device(options.device), **told)
+    listener: Listener = load(
+        options.model,
+        device=pick_device(options.device),
+        precision=options.precision,
+        engine=options.engine,
+        **told,
+    )
     if sys.stdout is None:
         raise UsageError("stdout is closed; there is nowhere to write to")
     for path in options.files:

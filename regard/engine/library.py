@@ -72,7 +72,7 @@ class _Read(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("rows", "threads")),
         *((name, c_void_p) for name in ("ids", "starts", "lengths", "last", "before", "after")),
-        *((name, c_void_p) for name in ("places", "logits")),
+        *((name, c_void_p) for name in ("places", "logits", "memory", "heard")),
     ]
 
 
@@ -225,9 +225,7 @@ class Packed:
             self._check(numbers, limit)
         status = self._run(call, arrays.request(call, places), len(arrays.ids))
         if status == BROKEN:
-            raise ModelError(
-                "the model gives no token a probability (NaN or infinite); its weights are broken"
-            )
+            raise ModelError("the model gives no token a probability (NaN, infinite); its weights are broken")
         if status == CANCELLED:
             return None
         if status != DONE:
@@ -243,19 +241,22 @@ class Packed:
         places: torch.Tensor | None,
         logits: torch.Tensor | None,
         threads: int,
+        memory: "tuple[array[int], array[int]] | None" = None,
     ) -> list[Line]:
-        """Rows of a decoder that stands alone, each with the ids that it reads now, as they are afterwards.
+        """Rows of a decoder, each with the ids that it reads now, as they are afterwards.
 
         Those of row r are ids[starts[r] : starts[r + 1]]. `logits` (R, `output_width`) are filled where each
-        row reads one; without them it may read many, or none.
+        row reads one; without them it may read many, or none. `memory`, of a decoder that does not stand
+        alone: where what `fill` made for each row lies, and its places.
         """
-        self._check(ids, self._limits[0])
+        self._check(ids, self._limits[1])
         lengths, last = array("i", [row.length for row in rows]), array("i", [row.last for row in rows])
         before = array("Q", [0 if row.past is None else row.past.address for row in rows])
         after = array("Q", bytes(8 * len(rows)))
         arrays = (ids, starts, lengths, last, before, after)
         given = (None if tensor is None else tensor.data_ptr() for tensor in (places, logits))
-        request = _Read(len(rows), threads, *(each.buffer_info()[0] for each in arrays), *given)
+        of_arrays, heard = ([each.buffer_info()[0] for each in some] for some in (arrays, memory or ()))
+        request = _Read(len(rows), threads, *of_arrays, *given, *heard)
         if self._library.regard_read(self._handle, request) != DONE:
             raise RegardError("the native engine ran out of memory; read shorter texts or fewer at a time")
         found = zip(rows, before, after, starts, starts[1:], strict=False)

@@ -24,6 +24,7 @@ PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
 BOTH, ALONE, READS = "encoder and decoder", "decoder", "encoder"
 DRAFTING = f"{BOTH} drafting"
 AT_ONCE = (f"{BOTH} masked", f"{BOTH} aligned")
+HEARD = f"{BOTH} heard"
 _TAKEN = {BOTH: (BOTH, DRAFTING)}  # who drafts can also be searched
 ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3, "gelu-tanh": 4, "relu2": 5, "geglu": 2, "swiglu": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
@@ -79,7 +80,9 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
         return f"it runs on CPUs, and the model is on {next(model.parameters()).device}"
     if word_of(model.embedding.positions) not in ("nothing", "added"):
         return f"it does not know {type(model.embedding.positions).__name__} positions"
-    if wanted.startswith(BOTH) and word_of(model.source_positions) != "nothing":
+    if wanted == HEARD and (model.kind != "attention" or model.most_heard is None):
+        return "it hears with full attention and learned positions alone, as Whisper does"
+    if wanted.startswith(BOTH) and wanted != HEARD and word_of(model.source_positions) != "nothing":
         return "it reads no dependency trees"
     layers = _layers(model)
     if not layers:
@@ -149,7 +152,7 @@ def _layers(model: Any) -> list[Any]:
 
 def _written(model: Any) -> Any:
     """The embedding of what is written, or of all where there is but one."""
-    return model.target_embedding if word_of(model).startswith(BOTH) else model.embedding
+    return getattr(model, "target_embedding", model.embedding)
 
 
 def _planes(heads: MultiHead) -> int:

@@ -36,6 +36,7 @@ MOST_HEARD = 1500  # places that learned positions of the encoder hold, as Whisp
 class Speech(Tied):
     """Frames in, hidden states of the text out; `project` gives logits."""
 
+    native = "encoder and decoder heard"
     matrices: ClassVar = {"heard": 0}
 
     def __init__(self, config: Config) -> None:

@@ -121,7 +121,10 @@ class Transcriptions(Family):
 
     def load(self, place: Place) -> None:
         """As its verb loads it."""
-        self.models[place.name] = self.task.load(place.folder, device=self.service.loading.device)
+        how = self.service.loading
+        self.models[place.name] = self.task.load(
+            place.folder, device=how.device, precision=how.precision, engine=how.engine
+        )
 
     async def warm(self) -> None:
         """A second of noise for each."""
@@ -170,7 +173,9 @@ class Transcriptions(Family):
         recording, size = self._recording(ask.file)
         grains = ask.timestamp_granularities or ["segment"]
         try:
-            asked = model.asked(language=ask.language, temperature=ask.temperature)
+            asked = model.asked(
+                language=ask.language, temperature=ask.temperature, readable=bool(ask.heads_off)
+            )
         except RegardError as error:
             raise wrong("language", str(error)) from error
         blocks = self._bounded(recording, model.rate)

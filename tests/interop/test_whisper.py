@@ -12,9 +12,11 @@ from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalG
 from transformers.generation.logits_process import WhisperTimeStampLogitsProcessor
 
 from regard.cli.main import run as command
+from regard.engine.listener import PackedListener
 from regard.errors import ModelError, UsageError
 from regard.interop import known
 from regard.models.folder import Loaded
+from regard.tasks.speech.listener import load_listener
 from regard.tasks.speech.whisper import Whisper
 from regard.text.running import ALPHABET, RunningText
 from regard.text.whisper import Steering, read_ranks, whisper_text
@@ -208,9 +210,9 @@ def test_a_language_is_told_or_heard(loaded: Loaded) -> None:
     steer = listener.steering
     assert german._prompt("de") == [steer.start, steer.languages["de"], steer.tasks["transcribe"]]
     with torch.inference_mode():
-        assert german._best(german.encode(samples)).language == "de"
-        assert german._best(german.encode(samples)).warm == 0.4
-        assert listener._best(listener.encode(samples)).language in steer.languages
+        heard = german._best(german._begin(samples, False))
+        assert (heard.language, heard.warm) == ("de", 0.4)
+        assert listener._best(listener._begin(samples, False)).language in steer.languages
     with pytest.raises(UsageError, match="does not know the language xx"):
         listener.asked(language="xx")
     with pytest.raises(UsageError, match="does not know the language xx"):
@@ -232,3 +234,18 @@ def test_a_window_ends_where_its_last_segment_does(loaded: Loaded) -> None:
     assert cut(listener, closed, 30.0) == ([(0, 3, 0.0, 2.0), (3, 6, 2.0, 5.0)], 30.0)
     assert cut(listener, [t, 5, t + 100], 9.0) == ([(0, 3, 0.0, 2.0)], 9.0)
     assert cut(listener, [], 9.0) == ([(0, 0, 0.0, 9.0)], 9.0)
+
+
+def test_the_engine_writes_what_torch_writes(loaded: Loaded, folder: Path, tmp_path: Path) -> None:
+    samples = (np.random.default_rng(2).normal(size=24_000) * 0.1).astype(np.float32)
+    packed = Whisper(loaded, language="en", packed=PackedListener(loaded.model, precision="fp32"))
+    with torch.inference_mode():
+        wanted = Whisper(loaded, language="en")._best(packed.asked(readable=True)._begin(samples, False))
+        found = packed._best(packed._begin(samples, False))
+        taped = packed._best(packed._begin(samples, True))
+    assert found.ids == wanted.ids == taped.ids
+    assert found.logp == pytest.approx(wanted.logp, abs=1e-3)
+    assert (len(found.rows), len(taped.rows)) == (0, len(taped.ids))
+    assert command(["import", str(folder), "-o", str(tmp_path / "whisper")]) == 0
+    assert load_listener(tmp_path / "whisper").packed is not None  # type: ignore[attr-defined]
+    assert load_listener(tmp_path / "whisper", engine="readable").packed is None  # type: ignore[attr-defined]

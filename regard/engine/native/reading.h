@@ -1,4 +1,4 @@
-// A decoder that stands alone, read on: prompts of several rows in one pass, or one token a row with its logits. What the
+// A decoder that stands alone, or after an encoder's memory, read on: prompts of several rows in one pass, or one token a row with its logits. What the
 // rows become is decided in Python, between two calls. Before this file: model.h, crew.h; after it: engine.cpp.
 #pragma once
 
@@ -38,6 +38,8 @@ struct Read {
     Past** after;                 // (rows), out: where all lie now; a new one is the caller's
     const float* places;          // as in `Request`
     float* logits;  // out: (rows, columns in whole panels) of what comes after one token a row; null: many tokens, no logits
+    float* const* memory;   // (rows): of a decoder that looks at an encoder, as in `Fill`; null: it stands alone
+    const int32_t* heard;   // (rows): places of it
 };
 
 class Reading {

@@ -104,7 +104,7 @@ class SpeechTask(Task):
         """By WER."""
         from regard.tasks.speech.evaluate import judge
 
-        return judge(self.load(folder), self.read(files), **options)
+        return judge(self.load(folder, engine="readable"), self.read(files), **options)
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Line by line, and every recording to its end."""

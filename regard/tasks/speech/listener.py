@@ -26,6 +26,8 @@ from regard.config.speech import SpeechConfig
 from regard.data.inputs import Frames, pad_frames
 from regard.decoding.greedy import likeliest
 from regard.decoding.search import Rules, walk
+from regard.engine.engine import left_aside
+from regard.engine.weights import HEARD
 from regard.errors import UsageError
 from regard.models.folder import Loaded, load_folder
 from regard.tasks.speech.hearing import Heard, Hearing
@@ -113,8 +115,11 @@ class Listener:
                 return
             yield segment
 
-    def asked(self, *, language: str = "", temperature: float = 0.0) -> "Listener":
-        """The same, listening as one request wants; both mean something to Whisper models alone."""
+    def asked(self, *, language: str = "", temperature: float = 0.0, readable: bool = False) -> "Listener":
+        """The same, listening as one request wants; `readable`: not in the engine, whose heads stay on.
+
+        They mean something to Whisper models alone.
+        """
         return self
 
     def transcribe_all(self, sounds: Iterable[Sound], *, together: int = TOGETHER) -> Iterator[list[Segment]]:
@@ -278,13 +283,28 @@ class Listener:
         )
 
 
-def load_listener(folder: Path, device: torch.device | str = "cpu", **options: Any) -> Listener:
-    """The model in a folder, ready to listen; `options` are those of a Whisper model."""
+def load_listener(
+    folder: Path,
+    device: torch.device | str = "cpu",
+    *,
+    precision: str = "auto",
+    engine: str = "auto",
+    **options: Any,
+) -> Listener:
+    """The model in a folder, ready to listen; `options` are those of a Whisper model.
+
+    `engine` and `precision` are as `regard.load` has them for a translator: Whisper models run in the engine.
+    """
     loaded = load_folder(folder, device)
+    if engine != "auto" or precision != "auto":
+        left_aside(loaded.model, HEARD, precision=precision, engine=engine)  # refuses what cannot be
     if loaded.config.of(SpeechConfig).decoding == "whisper":
+        from regard.engine.listener import PackedListener
         from regard.tasks.speech.whisper import Whisper
 
-        return Whisper(loaded, **options)
+        reason = left_aside(loaded.model, HEARD, precision=precision, engine=engine)
+        packed = None if reason else PackedListener(loaded.model, precision=precision)  # type: ignore[arg-type]
+        return Whisper(loaded, packed=packed, **options)
     if options:
         raise UsageError(f"{next(iter(options))} means nothing to {folder}, which is no Whisper model")
     return Listener(loaded)

@@ -18,13 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.attention.record import record
 from regard.audio.frames import lifted
 from regard.audio.resample import Samples
 from regard.data.inputs import Frames
+from regard.engine.listener import PackedListener
 from regard.errors import UsageError, shown
 from regard.models.folder import Loaded
 from regard.tasks.speech.listener import TOGETHER, Listener, Piece, Segment, Sound, Studied
+from regard.tasks.speech.pen import Pen
 from regard.tasks.speech.timing import words_of
 from regard.text.whisper import STEP, Steering
 
@@ -58,8 +59,17 @@ class _Try:
 class Whisper(Listener):
     """A Whisper model that listens."""
 
-    def __init__(self, loaded: Loaded, *, language: str | None = None, times: bool = True) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        *,
+        language: str | None = None,
+        times: bool = True,
+        packed: PackedListener | None = None,
+    ) -> None:
+        """`packed` listens and writes in the engine; without it torch does."""
         super().__init__(loaded)
+        self.packed = packed
         self.steering, self.times = Steering.of(self.tokenizer), times
         self.language, self.window = self._known(language), round(WINDOW * self.rate)
         self.warmer: Sequence[float] = WARMER
@@ -77,9 +87,10 @@ class Whisper(Listener):
             )
         return language or None
 
-    def asked(self, *, language: str = "", temperature: float = 0.0) -> Listener:
+    def asked(self, *, language: str = "", temperature: float = 0.0, readable: bool = False) -> Listener:
         """The same in a language, and at a temperature; 0 begins greedily and goes on as WARMER does."""
         other = copy(self)
+        other.packed = None if readable else self.packed
         other.language = self._known(language) or self.language
         other.warmer = (temperature,) if temperature > 0 else self.warmer
         return other
@@ -118,16 +129,26 @@ class Whisper(Listener):
 
     def encode(self, samples: Samples) -> Tensor:
         """Memory (1, 1500, D) of at most 30 seconds of samples."""
+        memory: Tensor = self.model.encode(self._inputs(samples))[0]
+        return memory
+
+    def _inputs(self, samples: Samples) -> Frames:
         padded = torch.zeros(1, self.window)
         padded[0, : len(samples)] = torch.from_numpy(np.ascontiguousarray(samples))
         frames = lifted(self.framing.frames(padded))
-        memory: Tensor = self.model.encode(Frames(frames.to(next(self.model.parameters()).device)))[0]
-        return memory
+        return Frames(frames.to(next(self.model.parameters()).device))
+
+    def _begin(self, samples: Samples, words: bool) -> Pen:
+        """What a window is written with: the engine; torch, which is taped, where words have times."""
+        if self.packed is None:
+            return Pen(self.model, self.encode(samples), taped=words)
+        heard = self.packed.hear(self._inputs(samples))
+        return Pen(self.model, heard.states[None], taped=True) if words else Pen(self.packed, heard)
 
     def studied(self, samples: Samples) -> Studied:
         """A window, of which the frames of the recording alone are kept."""
         memory = self.encode(samples[: self.window])
-        heard = self._best(memory)
+        heard = self._best(Pen(self.model, memory))
         text = self.tokenizer.decode([token for token in heard.ids if token < self.steering.end]).strip()
         frames = self._frames(samples[: self.window])
         return Studied(frames, memory, self._prompt(heard.language), heard.ids, text)
@@ -135,8 +156,7 @@ class Whisper(Listener):
     def _window(self, samples: Samples, start: float, words: bool) -> tuple[list[Segment], float]:
         """The segments of a window, and how far to go on."""
         long = len(samples) / self.rate
-        memory = self.encode(samples)
-        heard = self._best(memory)
+        heard = self._best(self._begin(samples, words))
         if heard.no_speech > SILENT and heard.mean < UNLIKELY:
             return [], long
         parts, seek = self._cut(heard, long)
@@ -169,12 +189,12 @@ class Whisper(Listener):
             first = last
         return parts, long if single else min(long, (heard.ids[turns[-1] - 1] - times) * STEP)
 
-    def _best(self, memory: Tensor) -> _Try:
+    def _best(self, pen: Pen) -> _Try:
         """The first try that neither repeats itself nor is unlikely; the last one where none is."""
-        language = self._spoken(memory)
+        language = self._spoken(pen)
         prompt = self._prompt(language)
         for warm in self.warmer:
-            heard = self._write_window(memory, prompt, warm)
+            heard = self._write_window(pen, prompt, warm)
             heard.language, heard.warm = language, warm
             text = self.tokenizer.decode([token for token in heard.ids if token < self.steering.end]).encode()
             packed = len(text) / max(1, len(zlib.compress(text)))
@@ -183,13 +203,13 @@ class Whisper(Listener):
                 break
         return heard
 
-    def _spoken(self, memory: Tensor) -> str:
+    def _spoken(self, pen: Pen) -> str:
         """The language: it is heard where it was not told."""
         steer = self.steering
         if steer.english or self.language:
             return self.language or "en"
-        logits, _ = self.model.read(torch.tensor([[steer.start]]), self.model.begin(memory))
-        return max(steer.languages, key=lambda each: float(logits[0, steer.languages[each]]))
+        logits, _ = pen.read([steer.start], pen.begin())
+        return max(steer.languages, key=lambda each: float(logits[steer.languages[each]]))
 
     def _prompt(self, language: str) -> list[int]:
         """What the decoder reads first."""
@@ -197,19 +217,17 @@ class Whisper(Listener):
         told = [] if steer.english else [steer.languages[language], steer.tasks["transcribe"]]
         return [steer.start, *told, *([] if self.times else [steer.no_times])]
 
-    def _write_window(self, memory: Tensor, prompt: Sequence[int], warm: float) -> _Try:
+    def _write_window(self, pen: Pen, prompt: Sequence[int], warm: float) -> _Try:
         """One try at a temperature; 0 is greedy."""
-        steer, model, heard = self.steering, self.model, _Try()
+        steer, heard = self.steering, _Try()
         random = torch.Generator().manual_seed(round(warm * 10))
-        state = model.begin(memory)
-        first, state = model.read(torch.tensor([prompt[:1]]), state)
-        heard.no_speech = float(first.softmax(-1)[0, steer.no_speech])
-        logits = first
-        for token in prompt[1:]:
-            logits, state = model.read(torch.tensor([[token]]), state)
-        most = model.max_length // 2
+        logits, state = pen.read(prompt[:1], pen.begin())
+        heard.no_speech = float(logits.softmax(-1)[steer.no_speech])
+        if prompt[1:]:
+            logits, state = pen.read(prompt[1:], state)
+        most = self.model.max_length // 2
         while len(heard.ids) < most:
-            logp = self.ruled(logits[0].clone(), heard.ids).log_softmax(-1)
+            logp = self.ruled(logits.clone(), heard.ids).log_softmax(-1)
             token = int(logp.argmax())
             if warm > 0:
                 token = int(torch.multinomial((logp / warm).softmax(-1), 1, generator=random))
@@ -218,16 +236,8 @@ class Whisper(Listener):
                 heard.ended = True
                 break
             heard.ids.append(token)
-            with record() as tape:
-                logits, state = model.read(torch.tensor([[token]]), state)
-            heard.rows.append(self._row(tape))
+            logits, state = pen.read([token], state, heard.rows)
         return heard
-
-    def _row(self, tape: Any) -> Any:
-        """Where the last token listened (S,): the mean over the heads of the upper layers."""
-        cross = [tape[site.name][-1] for site in tape.sites() if site.kind == "cross"]
-        upper = cross[len(cross) // 2 :]
-        return torch.cat([weights[0, :, -1] for weights in upper]).mean(0).cpu().numpy()
 
     def ruled(self, logits: Tensor, written: Sequence[int]) -> Tensor:
         """Logits (V,) of what comes after `written`, -inf where a rule forbids it."""
