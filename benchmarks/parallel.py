@@ -1,7 +1,8 @@
 """Several tokens at once on Multi30k: a teacher, and students with and without distillation.
 
 Each part may be run by itself, killed and repeated; the last one, `report`, measures what is there and writes
-the table. A shape is a preset; the students begin with the teacher's weights, unless `--from-scratch`.
+the table. A shape is a preset; the students begin with the teacher's weights, unless `--from-scratch`. What
+the teacher writes is written once, for all of them. `--teacher` takes one that was trained before.
 
     python benchmarks/parallel.py teacher ../shared/data/multi30k --out runs/par --minutes 30
     python benchmarks/parallel.py ctc parallel blockwise ../shared/data/multi30k --out runs/par --minutes 30
@@ -12,6 +13,7 @@ the table. A shape is a preset; the students begin with the teacher's weights, u
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -42,9 +44,30 @@ def files(options: argparse.Namespace, part: str) -> list[str]:
     return [str(options.data / f"{part}.{side}.gz") for side in options.pair.split("-")]
 
 
+def folder(options: argparse.Namespace, name: str) -> Path:
+    """Where a model is."""
+    found: Path = options.out / name
+    return options.teacher if name == "teacher" and options.teacher else found
+
+
+def there(options: argparse.Namespace, name: str) -> bool:
+    """Whether a model was trained."""
+    return (folder(options, name) / "model.safetensors").exists()
+
+
+def share(options: argparse.Namespace, part: str) -> None:
+    """Give a student what the teacher wrote for another one; `regard distill` checks that it is its own."""
+    held = [each for each in options.out.glob("*/distilled") if (each / "pairs.tsv").exists()]
+    mine = options.out / part / "distilled"
+    if held and not mine.exists():
+        shutil.copytree(max(held, key=lambda each: (each / "pairs.tsv").stat().st_size), mine)
+
+
 def train(options: argparse.Namespace, part: str) -> None:
     """One model, or on with it."""
-    teacher, out = options.out / "teacher", str(options.out / part)
+    teacher, out = folder(options, "teacher"), str(options.out / part)
+    if part in (*STUDENTS, "deep"):
+        share(options, part)
     minutes = ["--minutes", str(options.minutes)]
     valid = ["--valid", *files(options, "val")]
     settings = [word for setting in options.set for word in ("--set", setting)]
@@ -79,7 +102,7 @@ def quality(options: argparse.Namespace) -> list[list[str]]:
     test = files(options, "test_2016_flickr")
 
     def bleu(name: str, *flags: str) -> float:
-        done = regard("evaluate", "-m", str(options.out / name), *test, "--json", *flags)
+        done = regard("evaluate", "-m", str(folder(options, name)), *test, "--json", *flags)
         return float(json.loads(done)["bleu"])
 
     base = bleu("teacher", "--beam", "1")
@@ -95,7 +118,7 @@ def quality(options: argparse.Namespace) -> list[list[str]]:
         ),
     ]
     for name, how, flags in cases:
-        if (options.out / name / "model.safetensors").exists():
+        if there(options, name):
             score = bleu(name, *flags)
             goal = GOALS.get(f"{name}: {how}", GOALS.get(name, ""))
             found.append([f"{name}, {how}", f"{score:.2f}", f"{score - base:+.2f}", goal])
@@ -112,16 +135,16 @@ def kept(options: argparse.Namespace) -> list[list[str]]:
         sources = [line.rstrip("\n") for line in file][: options.sentences]
     rows = []
     for name in ("ctc", "parallel"):
-        if not (options.out / name / "model.safetensors").exists():
+        if not there(options, name):
             continue
-        model = package.load(options.out / name)
+        model = package.load(folder(options, name))
         exact = sum(each.tokens - 1 == 12 for each in model.stream(sources, length=12, beam=1))
         short = sum(len(each.text) <= 42 for each in model.stream(sources, max_chars=42, beam=1))
         rows.append([f"{name}, --length 12", f"{exact:,} of {len(sources):,}", "", "all"])
         rows.append([f"{name}, --max-chars 42", f"{short:,} of {len(sources):,}", "", "all"])
-    if (options.out / "blockwise" / "model.safetensors").exists():
-        greedy = list(package.load(options.out / "teacher").stream(sources, beam=1))
-        drafted = list(package.load(options.out / "blockwise").stream(sources, beam=1))
+    if there(options, "blockwise"):
+        greedy = list(package.load(folder(options, "teacher")).stream(sources, beam=1))
+        drafted = list(package.load(folder(options, "blockwise")).stream(sources, beam=1))
         equal = sum(one.ids == other.ids for one, other in zip(greedy, drafted, strict=True))
         rows.append(["blockwise, equal to greedy", f"{equal:,} of {len(sources):,}", "", "all"])
     return rows
@@ -134,14 +157,15 @@ def speed(options: argparse.Namespace) -> list[list[str]]:
     """Lines one by one and in batches, teacher and student in turn, each in its own process; medians."""
     rows = []
     for name in ("ctc", "parallel", "blockwise", "deep"):
-        if not (options.out / name / "model.safetensors").exists():
+        if not there(options, name):
             continue
         for batch in (1, 32):
             taken: dict[str, list[float]] = {"teacher": [], name: []}
             for _ in range(options.rounds):
                 for each in taken:
                     command = [sys.executable, __file__, "time", str(options.data), "--out", str(options.out)]
-                    command += ["--model", each, "--batch", str(batch), "--sentences", str(options.sentences)]
+                    command += ["--teacher", str(folder(options, "teacher")), "--model", each]
+                    command += ["--batch", str(batch), "--sentences", str(options.sentences)]
                     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
                     taken[each].append(float(done.stdout))
             before, now = (statistics.median(each) for each in taken.values())
@@ -160,7 +184,7 @@ def timed(options: argparse.Namespace) -> None:
     with gzip.open(files(options, "test_2016_flickr")[0], "rt", encoding="utf-8") as file:
         sources = [line.rstrip("\n") for line in file]
     sources = sources[: options.sentences if options.batch > 1 else min(options.sentences, 200)]
-    model = package.load(options.out / options.model)
+    model = package.load(folder(options, options.model))
     more: dict[str, Any] = {"iterations": options.iterations} if options.model == "parallel" else {}
     list(model.stream(sources[:5], beam=1, **more))
     began = time.perf_counter()
@@ -172,11 +196,20 @@ def timed(options: argparse.Namespace) -> None:
     print((time.perf_counter() - began) / len(sources))
 
 
+def budgets(options: argparse.Namespace) -> str:
+    """The minutes that each model was trained for."""
+    from regard.config.file import read_config
+
+    names = [name for name in PARTS if there(options, name)]
+    return ", ".join(f"{name} {read_config(folder(options, name)).train.minutes:g}" for name in names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "time"])
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("runs/parallel"))
+    parser.add_argument("--teacher", type=Path, help="a model folder; without it the one in --out")
     parser.add_argument("--pair", default="en-de")
     parser.add_argument("--preset", default="small")
     parser.add_argument("--minutes", type=float, default=30.0, help="of training, for each model")
@@ -189,6 +222,7 @@ def main() -> None:
     )
     parser.add_argument("--model", default="teacher", help="for `time`")
     parser.add_argument("--batch", type=int, default=1, help="for `time`")
+    parser.add_argument("--note", default="", help="a sentence under the table")
     parser.add_argument("--dry", action="store_true", help="print, write no results")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -205,8 +239,7 @@ def main() -> None:
         else:
             train(options, part)
     header = ["what", "value", "against the teacher's greedy search", "at least"]
-    terms = f"{options.minutes:g} minutes for each model; int8, {options.rounds} rounds"
-    note = f"{options.preset}, {options.pair}, {terms}"
+    note = f"{options.pair}, test_2016, int8. Minutes of training: {budgets(options)}. {options.note}".strip()
     if "report" in options.parts and not options.dry:
         write_report("parallel", "Several tokens at once", header, rows, note)
     elif rows:

@@ -1,6 +1,7 @@
 """`regard look`: what every head looked at, as a page, a figure or data.
 
-With `--word`, one word's vectors in several sentences; with `--ablate`, which heads a test set needs.
+With `--beside`, the same sentence by another model too; with `--word`, one word's vectors in several
+sentences; with `--ablate`, which heads a test set needs.
 """
 
 import json
@@ -41,6 +42,10 @@ class Options:
             show_default=str(PAGE),
         ),
     ] = None
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Another model that is given the same text; may be repeated."),
+    ] = None
     beam: Annotated[
         int | None, typer.Option(help="Hypotheses kept; 1 is greedy.", show_default="the model's")
     ] = None
@@ -53,7 +58,10 @@ class Options:
     seed: Annotated[int, typer.Option(help="Of what is drawn.")] = 1
     kind: Annotated[
         str,
-        typer.Option(help="For a figure: cross, encoder, decoder.", show_default="cross, or what is there"),
+        typer.Option(
+            help="For a figure: cross, encoder, decoder; alignment of model.kind=ctc.",
+            show_default="cross, or what is there",
+        ),
     ] = ""
     layer: Annotated[int | None, typer.Option(help="For a figure.", show_default="the sharpest")] = None
     head: Annotated[int | None, typer.Option(help="For a figure.", show_default="the mean of all")] = None
@@ -75,6 +83,8 @@ def look(options: Options) -> None:
         _ablate(options)
     elif options.word is not None:
         _compare(options, options.word)
+    elif options.beside:
+        _beside(options, options.beside)
     else:
         _look(options)
 
@@ -96,6 +106,25 @@ def _look(options: Options) -> None:
     print(seen.answer, flush=True)
     for number, each in enumerate(getattr(seen, "passes", ()), 1):
         note(f"pass {number}: {each.text}")
+    note(f"wrote {path}")
+
+
+def _beside(options: Options, others: list[Path]) -> None:
+    from regard.look.beside import ENDINGS, look_beside
+
+    if len(options.texts) != 1:
+        raise UsageError(f"{len(options.texts)} texts given; put the sentence in quotes")
+    path = _output(options, ENDINGS)
+    seen = look_beside(
+        [options.model, *others], options.texts[0], vectors=path.suffix == ".html", **_own(options)
+    )
+    if path.suffix in (".svg", ".png"):
+        drawn = seen.figure(kind=options.kind, layer=options.layer, head=options.head, pieces=options.pieces)
+        path.write_bytes(drawn.to_png() if path.suffix == ".png" else drawn.to_svg().encode())
+    else:
+        seen.save(path)
+    for each in seen.looks:
+        print(f"{each.origin.name}\t{each.answer}", flush=True)
     note(f"wrote {path}")
 
 

@@ -4,7 +4,8 @@
     beam      the likeliest outputs: the paths that say the same are added up (prefix beam search)
     bounded   the likeliest path with so many tokens, or with no more characters: see `lattice.py`
 
-The blank is `specials.blank`. Before this file: `lattice.py`; the model is `regard.models.ctc`.
+An output scores its log p as it is: all have the same places, so that a longer one has no more to lose. The
+blank is `specials.blank`. Before this file: `lattice.py`; the model is `regard.models.ctc`.
 """
 
 import math
@@ -43,7 +44,7 @@ class Aligned:
         if wanted.decode.beam == 1 and not wanted.bounded:
             chosen, logp = model.guess(ids, real, state, banned)
             rows = zip(chosen.tolist(), logp.tolist(), real.sum(1).tolist(), strict=True)
-            return [[_hypothesis(path[:n], sum(found[:n]), rules)] for path, found, n in rows]
+            return [[_hypothesis(path[:n], sum(found[:n]), blank)] for path, found, n in rows]
         every = model.logits(ids, real, state).log_softmax(-1).masked_fill(banned, NEVER)
         places = real.sum(1).tolist()
         return [self._one(each[:n], rules, wanted) for each, n in zip(every, places, strict=True)]
@@ -54,7 +55,7 @@ class Aligned:
         if wanted.bounded:
             return [within(logp, rules, wanted)]
         found = prefix_beam(logp, wanted.decode.beam, blank=rules.specials.blank)
-        return [Hypothesis(ids, _score(total, ids, rules), False) for ids, total in found[: wanted.outputs]]
+        return [Hypothesis(ids, total, False) for ids, total in found[: wanted.outputs]]
 
 
 def never_said(rules: Rules, width: int, device: torch.device, *, spare: int | None = None) -> Tensor:
@@ -91,7 +92,7 @@ def within(logp: Tensor, rules: Rules, wanted: Wanted) -> Hypothesis:
         found = bounded(logp, costs, blank=blank)
     if found is None:
         raise DataError(f"no output of {len(logp)} places keeps the length that was asked for")
-    return _hypothesis(*found, rules)
+    return _hypothesis(*found, blank)
 
 
 def prefix_beam(logp: Tensor, beam: int, *, blank: int) -> list[tuple[list[int], float]]:
@@ -130,13 +131,8 @@ def _add(one: float, other: float) -> float:
     return one if other == NEVER else one + math.log1p(math.exp(other - one))
 
 
-def _hypothesis(path: Sequence[int], total: float, rules: Rules) -> Hypothesis:
-    ids = collapse(path, rules.specials.blank)
-    return Hypothesis(ids, _score(total, ids, rules), False)
-
-
-def _score(total: float, ids: Sequence[int], rules: Rules) -> float:
-    return float(total / (len(ids) + 1) ** rules.penalty)
+def _hypothesis(path: Sequence[int], total: float, blank: int) -> Hypothesis:
+    return Hypothesis(collapse(path, blank), float(total), False)
 
 
 WAY = Aligned()

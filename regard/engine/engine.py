@@ -84,6 +84,8 @@ class Engine:
         if not sources:
             return []
         most = rules.most.tolist()
+        if beam == 1 and self._packed.drafts:
+            batch_size = min(batch_size, self._packed.drafted_together(max(most), threads or self.threads))
         call = library.Call(
             sources=sources,
             least=rules.least.tolist(),

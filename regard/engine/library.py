@@ -138,12 +138,17 @@ def _library() -> Any:
     return library
 
 
+SHARES = 8  # of what is bound, each call may have one, whatever the others have
+_most = [1 << 30]  # bytes, as search.cpp begins with
+
+
 def bound(size: int) -> None:
     """From now on what is being written in this process takes so many bytes at most; more sentences wait.
 
     Each call may have an eighth of that, or one sentence, whatever the others have.
     """
     _library().regard_bound(size)
+    _most[0] = size
 
 
 def held() -> int:
@@ -181,6 +186,9 @@ class Packed:
         self._limits = weights.source_vocab, weights.target_vocab
         self.d_model, self.planes, self.vocab_size = weights.d_model, weights.planes, weights.target_vocab
         self.output_width = -(-self.vocab_size // PANEL) * PANEL
+        side = weights.decoder
+        self.drafts = weights.drafts
+        self._place = 2 * side.width * side.kv_heads * side.layers * 4  # bytes of a token's keys and values
         shape = _shape(weights, precision)
         tensors = (_Tensor * len(weights.tensors))()
         for place, (weight, bias) in zip(tensors, weights.tensors, strict=True):
@@ -231,6 +239,15 @@ class Packed:
         if status != DONE:
             raise RegardError("the native engine ran out of memory; translate smaller batches")
         return arrays.outputs(call.n_best)
+
+    def drafted_together(self, longest: int, threads: int) -> int:
+        """How many sentences of so many tokens a call may draft at a time and thread within its share.
+
+        A search waits by itself where memory ends; drafting takes what it is given, so that it is given less.
+        Its rooms double when they are full.
+        """
+        each = 2 * (longest + self.drafts + 1) * self._place
+        return max(1, _most[0] // SHARES // max(1, each * threads))
 
     def read(
         self,

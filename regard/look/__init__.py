@@ -9,10 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from regard.look.ablate import HeadLoss, rank_heads
+from regard.look.beside import Beside, look_beside
 from regard.look.context import Contexts, compare_word
 from regard.look.look import Look, look
 
-__all__ = ["Contexts", "HeadLoss", "Look", "compare_word", "look", "rank_heads"]
+__all__ = ["Beside", "Contexts", "HeadLoss", "Look", "compare_word", "look", "look_beside", "rank_heads"]
 
 
 class _Callable(ModuleType):

@@ -20,11 +20,9 @@ from regard.errors import DataError
 from regard.look.look import Guess, Look, Passed
 from regard.look.maps import maps_of
 from regard.look.trace import Heard, Keep, heard
-from regard.look.words import Side
+from regard.look.words import SILENT, Side
 from regard.tasks.translation.retrace import writes_at_once
 from regard.tasks.translation.translator import Translation, Translator
-
-SILENT = "∅"  # a place that says nothing
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+import torch
 from torch import Tensor
 
 from regard.errors import UsageError
 from regard.look.align import sharpest
+from regard.look.words import SILENT
 from regard.text.normalise import SPACE_MARK
 
 if TYPE_CHECKING:
     from regard.look.look import Look
 
+ALIGNMENT = "alignment"  # the kind of a figure that shows which place says which token
 CELL, FONT, GAP = 24.0, 13.0, 8.0  # in points of the SVG
 INK, MUTED = "#1c2430", "#6b7686"
 # From nothing to everything; even steps of lightness, so that it also reads in grey.
@@ -118,6 +121,8 @@ class Figure:
 
 def figure(seen: "Look", *, kind: str, layer: int | None, head: int | None, pieces: bool) -> Figure:
     """One map of a look; what is not told is chosen: cross, its sharpest layer, the mean of the heads."""
+    if kind == ALIGNMENT:
+        return lattice(seen)
     kinds = {each.kind for each in seen.maps}
     kind = kind or ("cross" if "cross" in kinds else seen.maps[-1].kind)
     if layer is None:
@@ -138,6 +143,28 @@ def figure(seen: "Look", *, kind: str, layer: int | None, head: int | None, piec
     which = f"mean of {heads} heads" if head is None else f"head {head}"
     weights = table.mean(0) if head is None else table[head]
     return heat_map(weights, rows, columns, f"{one.name}, {which}")
+
+
+def lattice(seen: "Look") -> Figure:
+    """CTC's alignment: places from left to right under their piece of the source, the tokens they say below.
+
+    A cell is as dark as the place is sure of what it says; a place that says nothing has none.
+    """
+    if "places" not in seen.sides:
+        raise UsageError(f"{seen.origin.name} has no alignment of places; model.kind=ctc has one")
+    said, source = seen.passes[-1], [_plain(token) for token in seen.source.tokens]
+    rows: list[tuple[str, dict[int, float]]] = []
+    for place, token in enumerate(said.tokens):
+        if token == SILENT:
+            continue
+        if not place or said.tokens[place - 1] != token:
+            rows.append((_plain(token), {}))
+        rows[-1][1][place] = said.confidence[place]
+    count = len(said.tokens)
+    columns = [source[place * len(source) // count] for place in range(count)]
+    weights = torch.tensor([[sure.get(place, 0.0) for place in range(count)] for _, sure in rows])
+    caption = f"{count} places, {len(rows)} tokens: which place says which"
+    return heat_map(weights, [token for token, _ in rows], columns, caption)
 
 
 def heat_map(weights: Tensor, rows: Sequence[str], columns: Sequence[str], caption: str) -> Figure:

@@ -14,6 +14,7 @@ from torch import Tensor
 from regard.text.normalise import LINE_MARK, SPACE_MARK
 from regard.text.tokenizer import Tokenizer
 
+SILENT = "∅"  # a place that says nothing
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _BYTES = re.compile(r"(<0x[0-9A-F]{2}>)+")  # a part of a character
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from regard.serving import limits as bounds
 from regard.serving.batcher import Batcher, Job
-from regard.serving.engine import Pair
 from regard.serving.room import Place
 from regard.serving.schema import Translate
+from regard.serving.served import Pair
 from regard.tasks.translation.document import Document
 from regard.tasks.translation.reading import Reading
 from regard.tasks.translation.texts import alternatives
@@ -22,6 +22,7 @@ class Cut:
     """A request's texts, cut."""
 
     pair: Pair
+    model: str
     documents: Sequence[Document]
     sizes: Sequence[int]  # tokens of each sentence, its end with it
     traced: bool

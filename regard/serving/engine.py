@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from regard.engine.engine import Engine
     from regard.tasks.translation.translator import Translator
 
-Pair = tuple[str, str]
-
 
 @dataclass(frozen=True)
 class Order:
     """Translate."""
 
-    pair: Pair
+    model: str
     n_best: int = 1
     traced: bool = False  # with the alignment and the probabilities
 
@@ -39,16 +37,16 @@ class Order:
 class Glance:
     """Translate one sentence and keep what every head looked at."""
 
-    pair: Pair
+    model: str
     off: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
-def run(models: dict[Pair, Served], key: Order | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
+def run(models: dict[str, Served], key: Order | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
     """What was wished of each text: a list of readings, the best first; or the JSON of a look.
 
     `threads` are those that the native engine may use here; it gives the same translations with any number.
     """
-    served = models[key.pair]
+    served = models[key.model]
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
     once = list(dict.fromkeys(texts))

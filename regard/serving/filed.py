@@ -90,6 +90,6 @@ def ordered(ask: TranslateFile) -> Errand:
     except RegardError as error:
         raise Refusal(400, f"Invalid request: {error}") from error
     wanted = Translate.model_construct(
-        q=list(opened.segments), source=ask.source, target=ask.target, format="html"
+        q=list(opened.segments), source=ask.source, target=ask.target, format="html", model=ask.model
     )
     return Errand(opened, wanted, f"{shown}_{_PLAIN.sub('_', ask.target)}{ending.lower()}")

@@ -21,6 +21,10 @@ from regard.serving.limits import (
 
 Code = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=CODE_CHARACTERS)]
 Term = Annotated[str, StringConstraints(min_length=1, max_length=TERM_CHARACTERS)]
+Chosen = Annotated[
+    str,
+    Field(max_length=1000, description="Where several have these languages: one, as /v1/models lists it."),
+]
 Texts = str | Annotated[list[str], Field(max_length=TEXTS)]
 Heads = Annotated[list[Annotated[int, Field(ge=0, lt=HEADS_OFF)]], Field(max_length=HEADS_OFF)]
 
@@ -66,6 +70,7 @@ class Translate(Given):
         Field(max_length=TERMS, description="Words and what they must become; itself: not translated."),
     ] = Field(default_factory=dict)
     stream: Annotated[bool, Field(description="Answer with server-sent events, a sentence each.")] = False
+    model: Chosen = ""
 
     @property
     def texts(self) -> list[str]:
@@ -81,6 +86,7 @@ class TranslateFile(Given):
     file: Annotated[Any, Field(json_schema_extra={"type": "string", "format": "binary"})]
     source: Annotated[Code, Field(description="A language code, or auto.")] = "auto"
     target: Annotated[Code, Field(description="A language code.")]
+    model: Chosen = ""
 
 
 class Suggest(Given):
@@ -104,6 +110,7 @@ class Attention(Given):
     q: str
     source: Code = "auto"
     target: Code
+    model: Chosen = ""
     heads_off: Annotated[
         dict[str, Heads],
         BeforeValidator(as_object),

@@ -1,4 +1,4 @@
-"""The translators that are served, found by their languages.
+"""The translators that are served, found by their languages, and by name where several have the same.
 
 A folder tells its languages in its config; `en-de=DIR` says them for it. With `auto` the source language is
 the likeliest of those that lead to the target (`guess.py`); a text that is surely in another is refused.
@@ -6,11 +6,11 @@ Before this file: model folders; after it: `engine.py`, `translating.py`.
 """
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from regard.config import AT_ONCE
 from regard.config.file import read_config
 from regard.errors import UsageError
 from regard.serving.family import Loading, Place
@@ -21,6 +21,7 @@ from regard.text.languages import language_name
 if TYPE_CHECKING:
     from regard.tasks.translation.translator import Translator
 
+Pair = tuple[str, str]
 UNKNOWN = ("src", "tgt")  # what a model is called that does not know its languages
 _PAIR = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)")
 
@@ -54,6 +55,12 @@ def pair_of(place: Place) -> tuple[str, str]:
     return pair
 
 
+def writing_of(place: Place) -> str:
+    """How a translator writes, for people who choose between several."""
+    kind = read_config(place.folder).model.kind
+    return "all at once" if kind in AT_ONCE else "several at once" if kind == "blockwise" else "word by word"
+
+
 def load_served(place: Place, how: Loading | None = None) -> Served:
     """The model in a folder, ready to translate."""
     # torch is loaded while the server already answers
@@ -69,15 +76,20 @@ def load_served(place: Place, how: Loading | None = None) -> Served:
 
 
 class Directory:
-    """Models by their pair of languages."""
+    """Models by their pair of languages; of several for one pair the first is meant where none is named."""
 
     def __init__(self, places: Sequence[Place]) -> None:
-        pairs = [pair_of(place) for place in places]
-        self.places = dict(zip(pairs, places, strict=True))
-        self.models: dict[tuple[str, str], Served] = {}
-        if len(self.places) < len(places):
-            twice = next(pair for pair, count in Counter(pairs).items() if count > 1)
-            raise UsageError(f"two models for {'-'.join(twice)}; say their languages as en-de=DIR")
+        self.places: dict[Pair, list[str]] = {}  # names
+        self.models: dict[str, Served] = {}  # by name
+        for place in places:
+            pair = pair_of(place)
+            names = self.places.setdefault(pair, [])
+            if place.name in names:
+                raise UsageError(
+                    f"two models for {'-'.join(pair)} are both called {place.name}; say NAME=DIR, "
+                    "or other languages as en-de=DIR"
+                )
+            names.append(place.name)
 
     def languages(self) -> list[dict[str, Any]]:
         """What `/languages` tells."""
@@ -91,7 +103,15 @@ class Directory:
             for code in sorted(codes)
         ]
 
-    def find(self, source: str, target: str) -> tuple[str, str]:
+    def named(self, pair: Pair, name: str = "") -> str:
+        """The name of the model for a pair: the one that was asked for, or the first."""
+        there = self.places[pair]
+        if name and name not in there:
+            said = f"no model {name[:100]!a} translates from {pair[0]} to {pair[1]}"
+            raise Refusal(400, f"{said}; there are {', '.join(there)}", param="model")
+        return name or there[0]
+
+    def find(self, source: str, target: str) -> Pair:
         """The pair that is meant; a refusal names those that there are."""
         wanted = source.lower().replace("_", "-"), target.lower().replace("_", "-")
         for pair in self.places:
@@ -122,4 +142,5 @@ class Directory:
 
     def _fewest(self, code: str, text: str) -> int:
         """The fewest tokens that a model of this language spells the text in."""
-        return min((served.count(text) for pair, served in self.models.items() if code in pair), default=0)
+        able = [name for pair, names in self.places.items() if code in pair for name in names]
+        return min((self.models[name].count(text) for name in able if name in self.models), default=0)

@@ -14,13 +14,13 @@ from regard.serving import engine
 from regard.serving import limits as bounds
 from regard.serving.asked import Asked, Cut, answer, small
 from regard.serving.batcher import Job
-from regard.serving.engine import Glance, Order, Pair
+from regard.serving.engine import Glance, Order
 from regard.serving.family import Family, Place
 from regard.serving.filed import Kept
 from regard.serving.limits import Refusal
 from regard.serving.room import Place as Seat
 from regard.serving.schema import Attention, Detect, Translate, sound
-from regard.serving.served import UNKNOWN, Directory, Served, load_served, pair_of
+from regard.serving.served import UNKNOWN, Directory, Pair, Served, load_served, pair_of, writing_of
 from regard.tasks.task import Task
 from regard.tasks.translation.document import Document, Sentence
 from regard.tasks.translation.reading import Reading
@@ -55,7 +55,7 @@ class Translating(Family):
 
     def load(self, place: Place) -> None:
         """Into the directory."""
-        self.directory.models[pair_of(place)] = load_served(place, self.service.loading)
+        self.directory.models[place.name] = load_served(place, self.service.loading)
         identifier()  # the first time is slow
 
     def engine_threads(self) -> int | None:
@@ -67,8 +67,8 @@ class Translating(Family):
 
     async def warm(self) -> None:
         """The first time is slow: let it not be a client's."""
-        for pair in self.directory.places:
-            await self.quick.submit((self, Order(pair)), ["a"], [1]).all()
+        for name in self.directory.models:
+            await self.quick.submit((self, Order(name)), ["a"], [1]).all()
 
     def run(self, wish: Any, texts: Sequence[str], threads: int) -> list[Any]:
         """Readings of each text, or the JSON of a look."""
@@ -81,14 +81,15 @@ class Translating(Family):
         return f"{pair[0]} to {pair[1]}: {place.folder}{unknown}"
 
     def describe(self, place: Place) -> dict[str, Any]:
-        """Its languages."""
+        """Its languages, and how it writes."""
         source, target = pair_of(place)
-        return {"source": source, "target": target}
+        return {"source": source, "target": target, "writes": writing_of(place)}
 
     def wanted(self, query: Any) -> list[Place]:
         """Also by its languages."""
         if "source" in query and "target" in query and self.places:
-            return [self.directory.places[self.directory.find(query["source"], query["target"])]]
+            pair = self.directory.find(query["source"], query["target"])
+            return [self.places[self.directory.named(pair, query.get("model", ""))]]
         return super().wanted(query)
 
     # Requests --------------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ class Translating(Family):
         try:
             cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
             place.hold(cut.bytes(ask))
-            wish = Order(cut.pair, ask.alternatives + 1, ask.words or cut.traced)
+            wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced)
             batcher = self.slow if long else self.quick
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)
@@ -123,7 +124,8 @@ class Translating(Family):
         texts = sound(ask.texts)
         read = "\n".join(texts) if ask.format == "text" else _TAGS.sub(" ", "\n".join(texts)[:TAGGED])
         pair, detected = self._pair(ask.source, ask.target, read)
-        served = self.directory.models[pair]
+        name = self.directory.named(pair, ask.model)
+        served = self.directory.models[name]
         documents, count = [], 0
         handling = Handling.of(html=ask.format == "html", glossary=ask.glossary)
         for text in texts:
@@ -135,7 +137,7 @@ class Translating(Family):
         sentences = [sentence.text for document in documents for sentence in document.sentences]
         sizes = [len(ids) + 1 for ids in served.translator.tokenizer.encode_batch(sentences)]
         traced = any(document.needs_trace for document in documents)
-        return Cut(pair, documents, sizes, ask.words or traced, detected)
+        return Cut(pair, name, documents, sizes, ask.words or traced, detected)
 
     def _document(self, text: str, served: Served, handling: Handling) -> Document:
         try:
@@ -196,22 +198,23 @@ class Translating(Family):
             raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
         place = self.room.enter(long=True)
         try:
-            pair, text, tokens = await self.desk.do(
+            name, text, tokens = await self.desk.do(
                 lambda: self._sentence(ask), long=len(ask.q) > bounds.QUICK
             )
             off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
-            job = self.slow.submit((self, Glance(pair, off)), [text], [tokens])
+            job = self.slow.submit((self, Glance(name, off)), [text], [tokens])
             self.service.expect(place, job.give_up)
         except BaseException:
             place.leave()
             raise
         return job, place
 
-    def _sentence(self, ask: Attention) -> tuple[Pair, str, int]:
-        """The one sentence of a request to look inside, if it can be done."""
+    def _sentence(self, ask: Attention) -> tuple[str, str, int]:
+        """The model and the one sentence of a request to look inside, if it can be done."""
         (text,) = sound([ask.q])
         pair, _ = self._pair(ask.source, ask.target, text)
-        served = self.directory.models[pair]
+        name = self.directory.named(pair, ask.model)
+        served = self.directory.models[name]
         # A token has eight characters at most on average: what is longer need not be counted.
         tokens = served.count(text) if len(text) <= 8 * served.limit else len(text)
         if not 0 < tokens <= served.limit:
@@ -220,7 +223,7 @@ class Translating(Family):
             engine.check_glance(served, ask.heads_off, tokens)
         except RegardError as error:
             raise Refusal(400, f"Invalid request: {error}") from error
-        return pair, text, tokens
+        return name, text, tokens
 
     async def detect(self, ask: Detect) -> list[dict[str, Any]]:
         """What `/detect` says."""

@@ -20,6 +20,7 @@ from regard.config import Config
 from regard.data.batch import Batch
 from regard.data.store import Store
 from regard.decoding.lattice import align, extended
+from regard.fused import cross_entropy as fused
 from regard.text.tokenizer import OUR_SPECIALS, Specials
 from regard.training.loss import SLICE, OfPairs
 from regard.training.objective import Loss
@@ -72,13 +73,12 @@ class Aligned(OfPairs):
         if self.glance:
             ids = self._shown(model, ids, real, state, targets, lengths)
         hidden = model.write(ids, real, state)
-        blank = self.specials.blank
         weight, bias = model.output_weight, getattr(model, "output_bias", None)
         if bias is not None:  # h W' + b = [h, 1] [W, b]'
             hidden, weight = F.pad(hidden, (0, 1), value=1.0), torch.cat([weight, bias[:, None]], 1)
         weight = weight if torch.is_grad_enabled() else weight.detach()
-        places = real.sum(1)
-        yield Loss(_SlicedCtc.apply(hidden, weight, targets, places, lengths, blank))  # type: ignore[no-untyped-call]
+        names = F.pad(targets, (1, 0), value=self.specials.blank)  # (B, L + 1)
+        yield Loss(_SlicedCtc.apply(hidden, weight, names, real, lengths))  # type: ignore[no-untyped-call]
 
     @torch.no_grad()
     def _shown(
@@ -86,33 +86,36 @@ class Aligned(OfPairs):
     ) -> Tensor:
         """The places (B, T) with some of the labels that they should say."""
         labels = extended(targets, self.specials.blank)  # (B, U)
-        hidden = model.write(ids, real, state)
-        said, own = _said(hidden, model, labels)
-        path = labels.gather(1, align(said, labels, real.sum(1), lengths))  # (B, T)
-        wrong = ((path != own) & real).sum(1)
-        count = (self.glance * wrong).round().long()
+        said, best = _said(model.write(ids, real, state), model, labels)
+        chosen = align(said, labels, real.sum(1), lengths)  # (B, T)
+        wrong = (said.gather(2, chosen[..., None])[..., 0] < best) & real
+        count = (self.glance * wrong.sum(1)).round().long()
         drawn = torch.rand(ids.shape, device=ids.device).masked_fill(~real, 2.0)
-        chosen = drawn.argsort(1).argsort(1) < count[:, None]
-        return torch.where(chosen & real, path, ids)
+        shown = drawn.argsort(1).argsort(1) < count[:, None]
+        return torch.where(shown & real, labels.gather(1, chosen), ids)
 
 
 def _said(hidden: Tensor, model: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The logits (B, T, U) of labels (B, U) at every place, and the likeliest of all (B, T), in slices."""
-    said, own = [], []
+    """The logits (B, T, U) of labels (B, U) at every place, and the highest of all (B, T), in slices."""
+    said, best = [], []
     rows = max(1, SLICE // (hidden.shape[1] * model.output_weight.shape[0]))
     for part, names in zip(torch.split(hidden, rows), torch.split(labels, rows), strict=True):
-        logits = model.project(part).float()  # (b, T, V)
-        said.append(logits.gather(2, names[:, None].expand(-1, logits.shape[1], -1)))
-        own.append(logits.argmax(2))
-    return torch.cat(said), torch.cat(own)
+        logits = model.project(part)  # (b, T, V)
+        said.append(logits.gather(2, names[:, None].expand(-1, logits.shape[1], -1)).float())
+        best.append(logits.amax(2).float())
+    return torch.cat(said), torch.cat(best)
 
 
 class _SlicedCtc(torch.autograd.Function):
-    """torch's CTC loss, some rows at a time: the logits of all of them are never there together."""
+    """The CTC loss of hidden (B, T, D), some rows at a time: all logits are never there together.
+
+    A path has no labels but the blank and those of its target, `names` (B, L + 1). So torch's loss is given
+    these columns alone; of all others the gradient is their probability, which the softmax leaves behind.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, places: Tensor, lengths: Tensor, blank: int
+        ctx: Any, hidden: Tensor, weight: Tensor, names: Tensor, real: Tensor, lengths: Tensor
     ) -> Tensor:
         wanted = any(ctx.needs_input_grad)
         kind = hidden.dtype if not torch.is_autocast_enabled(hidden.device.type) else torch.bfloat16
@@ -122,15 +125,13 @@ class _SlicedCtc(torch.autograd.Function):
         rows = max(1, SLICE // (hidden.shape[1] * weight.shape[0]))
         for start in range(0, hidden.shape[0], rows):
             some = slice(start, start + rows)
-            part = hidden[some].to(kind)
-            loss, grad = _ctc(
-                (part @ matrix.t()).float(), targets[some], places[some], lengths[some], blank, wanted
-            )
+            places = real[some]
+            part = hidden[some][places].to(kind)  # (N, D)
+            loss, grad = _ctc(part @ matrix.t(), names[some], places, lengths[some], wanted)
             total += loss
             if grad is not None:
-                grad = grad.to(kind)
-                grad_hidden[some] = grad @ matrix
-                grad_weight += grad.flatten(0, 1).t() @ part.flatten(0, 1)
+                grad_hidden[some][places] = (grad @ matrix).to(hidden.dtype)
+                grad_weight += grad.t() @ part
         if wanted:
             ctx.save_for_backward(grad_hidden, grad_weight)
         return total
@@ -138,18 +139,38 @@ class _SlicedCtc(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         grad_hidden, grad_weight = ctx.saved_tensors
-        return grad_hidden.mul_(grads[0]), grad_weight.mul_(grads[0]), None, None, None, None
+        return grad_hidden.mul_(grads[0]), grad_weight.mul_(grads[0]), None, None, None
 
 
 def _ctc(
-    logits: Tensor, targets: Tensor, places: Tensor, lengths: Tensor, blank: int, gradient: bool
+    logits: Tensor, names: Tensor, real: Tensor, lengths: Tensor, gradient: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """The summed loss of logits (B, T, V), and its gradient."""
+    """The summed loss of the logits (N, V) of all real places (B, T), and its gradient, in their place."""
+    each = names[real.nonzero()[:, 0]]  # (N, L + 1)
+    said = logits.gather(1, each).float()
+    total, rest = _softmax(logits, each[:, 0].contiguous(), said[:, 0])
+    columns = said.new_zeros(*real.shape, names.shape[1])  # (B, T, L + 1)
+    columns[real] = said - total[:, None]
+    first = (names[:, :, None] == names[:, None, :]).byte().argmax(2)  # of equal tokens one column is theirs
     with torch.enable_grad(), torch.autocast(logits.device.type, enabled=False):
-        leaf = logits.detach().requires_grad_(gradient)
-        logp = leaf.log_softmax(-1).transpose(0, 1)  # (T, B, V)
-        loss = F.ctc_loss(logp, targets, places, lengths, blank, reduction="sum")
-        return loss.detach(), torch.autograd.grad(loss, leaf)[0] if gradient else None
+        leaf = columns.transpose(0, 1).requires_grad_(gradient)  # (T, B, L + 1)
+        loss = F.ctc_loss(leaf, first[:, 1:], real.sum(1), lengths, 0, reduction="sum")
+        grad = torch.autograd.grad(loss, leaf)[0] if gradient else None
+    if grad is None:
+        return loss.detach(), None
+    own = grad.transpose(0, 1).gather(2, first[:, None].expand_as(columns))[real]  # (N, L + 1)
+    return loss.detach(), rest.scatter_(1, each, own.to(rest.dtype))
+
+
+def _softmax(logits: Tensor, blanks: Tensor, quiet: Tensor) -> tuple[Tensor, Tensor]:
+    """log Σ exp of logits (N, V), and their softmax in their place, of no use in the column of the blank.
+
+    `blanks` (N,) is that column, `quiet` (N,) what stands in it: log Σ exp = quiet - log p(blank).
+    """
+    if fused.fits(logits, blanks):
+        return quiet + fused.cross_entropy(logits, blanks, 0.0, gradient=True), logits
+    total = logits.float().logsumexp(1)
+    return total, (logits.float() - total[:, None]).exp().to(logits.dtype)
 
 
 __all__ = ["Aligned"]

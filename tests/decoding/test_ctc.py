@@ -85,7 +85,9 @@ def test_a_wide_beam_finds_the_likeliest_outputs(seed: int) -> None:
     best = sorted(outputs, key=lambda ids: -outputs[ids])[:5]
     assert [tuple(each.ids) for each in found] == best
     for each in found:
-        assert each.score == pytest.approx(outputs[tuple(each.ids)] / (len(each.ids) + 1), rel=1e-4)
+        assert each.score == pytest.approx(outputs[tuple(each.ids)], rel=1e-4)
+    scores = [each.score for each in found]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_a_beam_of_one_adds_up_what_says_the_same() -> None:

@@ -9,7 +9,7 @@ from regard.config import AT_ONCE, Config, DecodeConfig, merge
 from regard.data.inputs import pad_sources
 from regard.decoding.search import Hypothesis, Rules
 from regard.decoding.way import Spelling, Wanted, way_of
-from regard.engine import path
+from regard.engine import library, path
 from regard.engine.engine import Engine
 from regard.engine.filler import PackedFiller
 from regard.models import build
@@ -119,3 +119,26 @@ def test_drafts_change_no_token_and_no_bit_of_a_score(precision: str) -> None:
         assert drafting.search(sources, rules, beam=1, batch_size=batch) == greedy
     beams = Engine(plain, precision=precision).search(sources, rules, beam=3, n_best=2)
     assert Engine(model, precision=precision).search(sources, rules, beam=3, n_best=2) == beams
+
+
+def test_few_bytes_for_caches_leave_fewer_drafts_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, sources = make("blockwise", {"model.draft": 3}), sentences()
+    engine, rules = Engine(model, precision="fp32", threads=2), rules_for(sources)
+    translate, slots = engine._packed.translate, []
+
+    def watched(call: library.Call, places: torch.Tensor | None) -> object:
+        slots.append(call.slots)
+        return translate(call, places)
+
+    monkeypatch.setattr(engine._packed, "translate", watched)
+    wanted = engine.search(sources, rules, beam=1)
+    longest = int(rules.most.max())
+    token = 2 * 16 * 4 * 2 * 4  # bytes: key and value, 4 heads of 8 padded to 16, 2 layers
+    share = 3 * 2 * 2 * (longest + 3) * token  # three sentences, for two threads, in rooms that doubled
+    try:
+        for size in (library.SHARES * share, 1):
+            library.bound(size)
+            assert engine.search(sources, rules, beam=1) == wanted
+    finally:
+        library.bound(2**30)
+    assert slots == [32, 3, 1]

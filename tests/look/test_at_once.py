@@ -7,8 +7,9 @@ import torch
 
 from regard.attention import record
 from regard.data.inputs import pad_sources
-from regard.look.at_once import SILENT, spoken
+from regard.look.at_once import spoken
 from regard.look.look import look
+from regard.look.words import SILENT
 from regard.tasks.translation.retrace import retrace
 from regard.tasks.translation.tracing import trace
 

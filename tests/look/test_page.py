@@ -57,7 +57,7 @@ def test_a_head_is_opened_and_says_what_it_does(opened, file, seen):
     page.locator(".tools [data-value=encoder]").click()
     assert page.locator(".grid .small").count() == 2 * (3 + 1)
     page.locator('.grid [data-layer="0"][data-head="2"]').click()
-    assert page.locator("#opened").text_content() == "encoder.0.self, head 2"
+    assert page.locator(".opened").text_content() == "encoder.0.self, head 2"
     facts = json.loads(seen.to_json())["maps"][0]["heads"][2]
     assert f"Entropy {facts['entropy']:.2f} bits" in page.locator(".facts").text_content()
     assert page.locator(".facts .bar").count() == 6
@@ -140,7 +140,7 @@ def test_the_keyboard_reaches_everything(opened, file):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    assert page.locator("#opened").text_content() == "decoder.1.cross, head 0"
+    assert page.locator(".opened").text_content() == "decoder.1.cross, head 0"
     assert page.locator('[data-layer="1"][data-head="0"]').evaluate("node => node === document.activeElement")
     page.locator("canvas.large").focus()
     page.keyboard.press("ArrowDown")

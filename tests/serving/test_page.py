@@ -163,7 +163,7 @@ def test_a_head_is_opened_and_walked_through(visit, site):
     inside.locator(".links .queries button").nth(1).hover()
     assert "looks at" in inside.locator(".links .readout").text_content()
     inside.locator('.grid [data-layer="0"][data-head="1"]').click()
-    assert page.locator("#opened").text_content() == "decoder.0.cross, head 1"
+    assert page.locator(".opened").text_content() == "decoder.0.cross, head 1"
     inside.locator(".steps button").nth(0).click()
     assert not inside.locator(".walk table").is_visible()
     inside.locator(".steps button").nth(6).click()

@@ -4,13 +4,14 @@
 import { element, segmented } from "./dom.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
+import { drawPasses } from "./passes.js";
 import { header, onTheme } from "./theme.js";
 import { drawTokens } from "./tokens.js";
 import { drawWalk } from "./walk.js";
 import { joinWeights, meanWeights, unitsOf } from "./words.js";
 
 const MEAN = -1;
-const PARTS = ["tools", "links", "tokens", "grid", "habits", "large", "walk"];
+const PARTS = ["tools", "links", "tokens", "passes", "grid", "habits", "large", "walk"];
 
 /* The page of a file: its data lies beside the script. */
 export function showLook(root) {
@@ -29,6 +30,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     picked: null,
     piece: null,
     token: null,
+    pass: null,
     step: 6,
     before: null,
   };
@@ -47,13 +49,19 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     for (const part of parts) painters[part]();
   }
   const painters = {
-    tools: () => slots.tools.replaceChildren(...tools(view, kinds, set)),
+    tools: () => slots.tools.replaceChildren(...tools(view, kinds, set, slots.tools)),
     links: () => {
       if (links) links.stop();
       links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) });
     },
     tokens: () =>
       view.data.sides.target && drawTokens(slots.tokens, view.data, { chosen: view.token, choose: follow }),
+    passes: () =>
+      view.data.passes &&
+      drawPasses(slots.passes, view.data, {
+        chosen: view.pass ?? view.data.passes.length - 1,
+        choose: (pass) => set({ pass }, ["passes"]),
+      }),
     grid: () =>
       drawGrid(slots.grid, gridViews(view), {
         chosen: view,
@@ -81,7 +89,10 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
         title: titleOf(view),
         pick: (at) => choose(at),
       }),
-    walk: () => paintWalk(slots.walk, view, set),
+    walk: () => {
+      root.querySelector(".opened").textContent = titleOf(view);
+      paintWalk(slots.walk, view, set);
+    },
   };
   function choose(at) {
     const unit = at === null ? null : tableView(view).queries[at];
@@ -117,7 +128,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
   function update(fresh, before = null) {
     view.before = Object.values(fresh.off).some((heads) => heads.length) ? before : null;
     slots.translation.replaceChildren(...sentence(fresh, view.before));
-    set({ data: fresh, picked: null, piece: null, token: null });
+    set({ data: fresh, picked: null, piece: null, token: null, pass: null });
   }
   slots.translation.replaceChildren(...sentence(data, null));
   set({});
@@ -135,6 +146,7 @@ function layout(slots, data, chrome) {
     section("hero", "Links between words", slots.links),
     data.sides.target &&
       section("foreseen", "Piece by piece", element("h2", {}, "Piece by piece"), slots.tokens),
+    data.passes && section("passed", "Pass by pass", element("h2", {}, "Pass by pass"), slots.passes),
     element(
       "div",
       { class: "pair" },
@@ -146,7 +158,7 @@ function layout(slots, data, chrome) {
         slots.grid,
         slots.habits,
       ),
-      section("one", "One head", element("h2", { id: "opened" }), slots.large),
+      section("one", "One head", element("h2", { class: "opened" }), slots.large),
     ),
     section("path", "The walk through one head", slots.walk),
     chrome && footer(data),
@@ -186,7 +198,7 @@ function footer(data) {
 }
 
 /* What is chosen: kind of attention, words or pieces, threshold. */
-function tools(view, kinds, set) {
+function tools(view, kinds, set, slot) {
   const shown = element("output", {}, `${Math.round(view.threshold * 100)}%`);
   const slider = element("input", {
     type: "range",
@@ -202,7 +214,7 @@ function tools(view, kinds, set) {
   });
   const again = (name, change) => {
     set(change);
-    document.querySelector(`.tools [data-value="${name}"]`)?.focus();
+    slot.querySelector(`[data-value="${name}"]`)?.focus();
   };
   return [
     segmented(
@@ -316,8 +328,6 @@ function titleOf(view) {
 }
 
 function paintWalk(slot, view, set) {
-  const title = document.getElementById("opened");
-  if (title) title.textContent = titleOf(view);
   const map = mapOf(view),
     head = view.head === MEAN ? sharpestHead(map) : view.head;
   const heading = element(

@@ -1,6 +1,6 @@
 // The page for translators: type on the left, read on the right, look inside below. This file ties the parts
 // together.
-import { element } from "./look/dom.js";
+import { element, segmented } from "./look/dom.js";
 import { answerSheet, drawAlternatives } from "./answer.js";
 import { get, newest, post, translation } from "./api.js";
 import { deskOf } from "./desk.js";
@@ -24,10 +24,12 @@ const PANELS = [
 ];
 
 class Page {
-  constructor(root, languages, settings) {
+  constructor(root, languages, settings, models) {
     Object.assign(this, {
       root,
       languages,
+      models,
+      model: "",
       first: settings.language,
       detected: null,
       readings: [],
@@ -63,7 +65,7 @@ class Page {
     });
     this.layOut();
     this.inside = new Inside(this.panels.inside, (q, off, signal) =>
-      post("attention", { q, ...this.pair, heads_off: off }, signal),
+      post("attention", { q, ...this.wanted(), heads_off: off }, signal),
     );
     this.glossary = glossaryEditor(this.panels.glossary.firstChild, {
       changed: () => this.wish(PAUSE_TERMS),
@@ -77,8 +79,10 @@ class Page {
       panelsOf(PANELS, "Below the translation", () => this.inside?.wake()),
     );
     this.panels.glossary.append(element("section", { class: "card", "aria-label": "Glossary" }));
+    this.decoders = element("div", { class: "decoders" });
     this.root.replaceChildren(
       top(this.name),
+      this.decoders,
       this.desk.node,
       this.alarm.node,
       this.tabs,
@@ -99,6 +103,7 @@ class Page {
   /* With the text and the languages that the address holds, so that a page can be passed on. */
   begin(wanted) {
     this.open("inside");
+    this.model = wanted.get("model") ?? "";
     this.choose(
       settle(
         this.languages,
@@ -117,9 +122,48 @@ class Page {
     if (swapped && answer) this.field.set(answer);
     this.desk.languages(languageBar(this.languages, pair, (...chosen) => this.choose(...chosen)));
     this.glossary.open(`${pair.source}-${pair.target}`);
+    this.decide(this.model);
+  }
+
+  /* Whose translations are shown, where several models have these languages. */
+  decide(model) {
+    const able = this.able();
+    this.model = able.length > 1 ? (able.find((each) => each.id === model) ?? able[0]).id : "";
+    const ways = able.map((each) => each.writes);
+    const names = able.map((each, i) =>
+      ways.indexOf(ways[i]) === ways.lastIndexOf(ways[i]) ? capital(each.writes) : each.id,
+    );
+    const again = (chosen) => {
+      this.decide(chosen);
+      this.decoders.querySelector("[aria-pressed=true]").focus();
+    };
+    const choices = able.map((each, i) => [each.id, names[i]]);
+    this.decoders.hidden = !this.model;
+    this.decoders.replaceChildren(
+      element("span", { class: "eyebrow" }, "Written"),
+      segmented("How it is written", choices, this.model, again),
+    );
     this.inside.forget();
     this.about();
     this.typed(0);
+  }
+
+  /* The models that translate what is chosen. */
+  able() {
+    const { source, target } = this.known();
+    return this.models.filter((each) => each.source === source && each.target === target);
+  }
+
+  /* The pair of languages, with the one that was found where that was asked. */
+  known() {
+    return this.pair.source === AUTO
+      ? settle(this.languages, this.detected ?? this.first.source.code, this.pair.target)
+      : this.pair;
+  }
+
+  /* What every request says. */
+  wanted() {
+    return this.model ? { ...this.pair, model: this.model } : this.pair;
   }
 
   /* Whether the translation that is shown is that of the text that is typed. */
@@ -144,14 +188,14 @@ class Page {
     history.replaceState(
       null,
       "",
-      `#${new URLSearchParams({ ...this.pair, ...(q.length < SHORT ? { q } : {}) })}`,
+      `#${new URLSearchParams({ ...this.wanted(), ...(q.length < SHORT ? { q } : {}) })}`,
     );
     if (!q.trim()) return this.take(q, { translatedText: "" });
     this.desk.busy(true);
     let text = "";
     const asked = {
       q,
-      ...this.pair,
+      ...this.wanted(),
       words: true,
       alternatives: ALTERNATIVES,
       glossary: this.glossary.terms(),
@@ -170,7 +214,8 @@ class Page {
     this.inside.follow(q, Object.keys(this.glossary.terms()).length ? null : translatedText);
     if (detectedLanguage && detectedLanguage.language !== this.detected) {
       this.detected = detectedLanguage.language;
-      this.about();
+      if (this.models.length > 1) this.decide(this.model);
+      else this.about();
     }
   }
 
@@ -185,21 +230,22 @@ class Page {
   }
 
   async describe(signal) {
-    const auto = this.pair.source === AUTO;
-    const pair = auto
-      ? settle(this.languages, this.detected ?? this.first.source.code, this.pair.target)
-      : this.pair;
-    const [model] = await get(`model?${new URLSearchParams(pair)}`, signal);
+    const wanted = this.model ? { ...this.known(), model: this.model } : this.known();
+    const [model] = await get(`model?${new URLSearchParams(wanted)}`, signal);
     this.name.textContent = model.name;
     drawModel(this.panels.model, model);
   }
 }
 
 /* The page of the translators that are served. */
-export async function openTranslator(root, signal) {
+export async function openTranslator(root, signal, models) {
   const [languages, settings] = await Promise.all([
     get("languages", signal),
     get("frontend/settings", signal),
   ]);
-  new Page(root, languages, settings);
+  new Page(root, languages, settings, models);
+}
+
+function capital(text) {
+  return text[0].toUpperCase() + text.slice(1);
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import letters, write_lines
+from command import POSITIONS, letters, write_lines
 
 from regard.cli.main import run
 from regard.errors import UsageError
@@ -167,3 +167,36 @@ def test_lines_are_counted_and_half_a_line_is_cut_off(tmp_path: Path):
     path.write_bytes(b"no end")
     assert whole_lines(path) == 0
     assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", ["parallel", "ctc", "blockwise"])
+def test_a_student_that_writes_several_at_once_is_one_command_and_goes_on(
+    model: Path, text: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Killed after its translations, it goes on; it has the teacher's shape, vocabulary and words."""
+    few = {key: value for key, value in STEPS.items() if not key.startswith("model.")}
+    words = ["distill", "-m", str(model), str(text), "-o", str(tmp_path / "student"), "--to", kind]
+    few["data.max_length"] = POSITIONS
+    words += [word for key, value in few.items() for word in ("--set", f"{key}={value}")]
+    with monkeypatch.context() as patch:
+
+        def die(*arguments: Any, **options: Any) -> None:
+            raise UsageError("killed")
+
+        patch.setattr(module, "train", die)
+        assert run([*words, "--beam", "1"]) == 2
+    pairs = (tmp_path / "student" / "distilled" / "pairs.tsv").read_bytes()
+    assert run([*words, "--beam", "1"]) == 0
+    assert (tmp_path / "student" / "distilled" / "pairs.tsv").read_bytes() == pairs
+    student, teacher = load_translator(tmp_path / "student"), load_translator(model)
+    assert (tmp_path / "student" / "config.json").read_text().count(f'"kind": "{kind}"') == 1
+    assert student.tokenizer.to_json() == teacher.tokenizer.to_json()
+    shape = {name: weight.shape for name, weight in teacher.model.state_dict().items()}
+    mine = {name: weight.shape for name, weight in student.model.state_dict().items()}
+    assert shape.items() <= mine.items()
+    if kind == "blockwise":
+        lines = [line for line in text.read_text().splitlines() if len(line) < 100]
+        assert student.translate(lines) == teacher.translate(lines, beam=1)
+    assert "distilled: the target side was written by the teacher" in (
+        tmp_path / "student" / "README.md"
+    ).read_text(encoding="utf-8")
