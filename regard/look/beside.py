@@ -12,7 +12,7 @@ from typing import Any
 
 from regard.errors import UsageError
 from regard.look.document import as_json
-from regard.look.figure import Figure, Label
+from regard.look.figure import Cell, Figure, Label
 from regard.look.html import notebook_frame, page
 from regard.look.look import Look, look, write
 
@@ -88,13 +88,14 @@ def _moved(drawn: Figure, right: float, down: float) -> Figure:
 
 def _row(figures: Sequence[Figure]) -> Figure:
     """Figures next to each other, from the left."""
-    cells, labels, at = [], [], 0.0
+    cells: list[Cell] = []
+    labels: list[Label] = []
+    at = 0.0
     for each in figures:
         moved = _moved(each, at, 0.0)
         cells += moved.cells
         labels += moved.labels
-        title = max((len(label.text) for label in each.labels if label.y < NAMED), default=0)
-        at += max(each.width, 7.5 * title) + SPACE
+        at += max(each.width, 7.5 * len(each.title)) + SPACE
     height = max(each.height for each in figures)
     title = "; ".join(each.title for each in figures)
     return Figure(at - SPACE, height, title, tuple(cells), tuple(labels))

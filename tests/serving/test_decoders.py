@@ -12,7 +12,8 @@ from regard.config import merge
 from regard.models import build
 from regard.models.folder import load_folder, save
 
-TEXT = "a b c. D e f g!\n\nh i"
+LINES = ["a b c", "d e f g", "h i"]
+TEXT = "a b c\nd e f g\n\nh i"
 NAMES = {"steps": "word by word", "ctc": "all at once"}
 
 
@@ -68,7 +69,7 @@ def test_a_stream_sends_what_is_final(decoders: Any, name: str) -> None:
     """Whole sentences, in order, none of which is taken back."""
     asked = {"q": TEXT, "source": "en", "target": "de", "model": name}
     *pieces, (last, whole) = events(decoders.post("/translate/stream", asked).body)
-    alone = [decoders.translate(part, model=name)["translatedText"] for part in ("a b c.", "D e f g!", "h i")]
+    alone = [decoders.translate(part, model=name)["translatedText"] for part in LINES]
     assert last == "done"
     assert [piece["text"] for _, piece in pieces if piece["text"].strip()] == alone
     assert "".join(piece["text"] for _, piece in pieces) == whole["translatedText"]
