@@ -82,14 +82,8 @@ def moved(folder: Path) -> str:
     from regard.models.folder import load_folder
 
     model: Any = load_folder(folder).model
-    told = []
-    for number, layer in enumerate(model.encoder):
-        centres = layer.attention.positions.centres
-        side = round(len(centres) ** 0.5)
-        places = [[row - side // 2, column - side // 2] for row in range(side) for column in range(side)]
-        near = (centres - centres.new_tensor(places)).norm(dim=1) < 0.5
-        told.append(f"layer {number}: {int(near.sum())} of {len(centres)}")
-    return "; ".join(told)
+    kept = [layer.attention.positions.stayed() for layer in model.encoder]
+    return "; ".join(f"layer {n}: {int(each.sum())} of {len(each)}" for n, each in enumerate(kept))
 
 
 # The time of a step -----------------------------------------------------------------------------------

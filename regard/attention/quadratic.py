@@ -16,6 +16,7 @@ from regard.errors import UsageError
 
 WIDE = 0.1  # α of heads that begin anywhere: neighbours three places away still weigh a half
 NEAR = 1.5  # α of heads that begin as a convolution: nine tenths of the weight on their own row and column
+_HALF = 0.5  # of a place
 SPREAD = 1.5  # how far from their query heads begin to look, where nothing says it
 
 
@@ -53,13 +54,23 @@ class Quadratic(Positions):
     @torch.no_grad()
     def begin_as_convolution(self) -> None:
         """One head for each place under a K×K kernel."""
+        self.centres.copy_(self.kernel_places())
+        self.log_sharpness.fill_(torch.tensor(NEAR).log())
+
+    def kernel_places(self) -> Tensor:
+        """The offsets (H, 2) of a K×K kernel, a head a place."""
         heads = len(self.centres)
         side = round(heads**0.5)
         if side * side != heads or side % 2 == 0 or self.centres.shape[1] != 2:
             raise UsageError(f"heads that begin as a convolution must be 9, 25 or 49 on a grid, not {heads}")
         reach = torch.arange(side) - side // 2
-        self.centres.copy_(torch.cartesian_prod(reach, reach))
-        self.log_sharpness.fill_(torch.tensor(NEAR).log())
+        return torch.cartesian_prod(reach, reach).to(self.centres)
+
+    @torch.no_grad()
+    def stayed(self) -> Tensor:
+        """Which heads are still within half a place of where a convolution has them: (H,)."""
+        away: Tensor = self.centres - self.kernel_places()
+        return away.square().sum(1) < _HALF**2
 
 
 class BoxQuadratic(Positions):

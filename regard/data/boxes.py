@@ -10,10 +10,9 @@ counted, and the first is named. Before this file: `regard.images.picture`; afte
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +21,20 @@ import numpy as np
 from regard.data.box_files import Annotated, Boxes, annotated
 from regard.data.columns import Chunk, Columns, Kind, open_columns
 from regard.data.lines import open_file, reading
-from regard.data.pictures import Lost
+from regard.data.pictures import Lost, Survey
 from regard.errors import DataError
-from regard.images.picture import Fit, PictureError, has_colour, open_picture, pixels
+from regard.images.picture import Fit, PictureError, open_picture, pixels
 
 CHUNK = 64  # pictures that are written at a time
 LEAST = 1.0  # pixels that a box must have in each direction
 
 
 @dataclass
-class Survey:
-    """What was found by looking at the head of every picture and at every box."""
+class SceneSurvey(Survey):
+    """And what was found by looking at every box."""
 
-    labels: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[tuple[int, int]] = field(default_factory=Counter)  # (height, width)
-    colour: bool = False
-    count: int = 0
     boxes: int = 0
     most: int = 0  # boxes of one picture
-    lost: Lost = field(default_factory=Lost)  # pictures
     cut: Lost = field(default_factory=Lost)  # boxes without area
 
 
@@ -57,18 +51,13 @@ class Scenes:
         return tuple(each for path in self.paths for each in annotated(path, self.part))
 
     @cached_property
-    def survey(self) -> Survey:
-        """Labels, sizes and colour of all of them."""
-        found = Survey()
+    def survey(self) -> SceneSurvey:
+        """Labels, sizes and colour of all of them, and their boxes."""
+        found = SceneSurvey()
         for each in self.held:
-            try:
-                image = open_picture(each.path)
-            except PictureError as error:
-                found.lost.add(error)
+            image = found.add(partial(open_picture, each.path))
+            if image is None:
                 continue
-            found.count += 1
-            found.colour |= has_colour(image)
-            found.sizes[image.height, image.width] += 1
             boxes, labels = inside(each, image.height, image.width, found.cut)
             found.labels.update(labels)
             found.boxes += len(boxes)

@@ -1,7 +1,7 @@
 """What `regard check` tells, whatever the task: kinds of trouble with their examples, and what training does.
 
-Before this file: the readers of files; after it: `check.py` (pairs), `text_check.py` (running text) and
-`regard.tasks.labels.check` (labels), which fill a `Report`. The command line prints it.
+Before this file: the readers of files; after it: `check.py` (pairs), `text_check.py` (running text),
+`picture_check.py` (pictures) and `regard.tasks.labels.check` (labels), which fill a `Report`.
 """
 
 from collections.abc import Mapping

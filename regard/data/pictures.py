@@ -12,17 +12,20 @@ is named. Before this file: `regard.images.picture`; after it: the tasks that le
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.data.columns import Chunk, Columns, Kind, open_columns
 from regard.data.lines import open_file, reading
 from regard.data.picture_files import Item, Source, sources
 from regard.errors import DataError
 from regard.images.picture import Fit, PictureError, has_colour, pixels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 CHUNK = 256  # pictures that are written at a time
 NO_LABEL = -1
@@ -35,10 +38,10 @@ class Lost:
     count: int = 0
     first: str = ""
 
-    def add(self, error: PictureError) -> None:
-        """One more."""
+    def add(self, what: object) -> None:
+        """One more; `what` says which, and what is wrong with it."""
         self.count += 1
-        self.first = self.first or str(error)
+        self.first = self.first or str(what)
 
     def line(self) -> str:
         """For people; empty where nothing was lost."""
@@ -53,7 +56,19 @@ class Survey:
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)  # (height, width)
     colour: bool = False
     count: int = 0
-    lost: Lost = field(default_factory=Lost)
+    lost: Lost = field(default_factory=Lost)  # pictures
+
+    def add(self, open_: Callable[[], "Image"]) -> "Image | None":
+        """One more picture, if it can be opened."""
+        try:
+            image = open_()
+        except PictureError as error:
+            self.lost.add(error)
+            return None
+        self.count += 1
+        self.colour |= has_colour(image)
+        self.sizes[image.height, image.width] += 1
+        return image
 
 
 @dataclass(frozen=True)
@@ -81,15 +96,7 @@ class Pictures:
         """Labels, sizes and colour of all of them."""
         found = Survey()
         for item in self.items():
-            try:
-                image = item.open()
-            except PictureError as error:
-                found.lost.add(error)
-                continue
-            found.count += 1
-            found.colour |= has_colour(image)
-            found.sizes[image.height, image.width] += 1
-            if item.label is not None:
+            if found.add(item.open) is not None and item.label is not None:
                 found.labels[item.label] += 1
         if not found.count:
             reason = f"; {found.lost.line()}" if found.lost.count else ""

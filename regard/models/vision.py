@@ -60,7 +60,8 @@ class Vision(nn.Module):
         self.pool = AttentionPool(heads_for(config, pooling(), none), shape.d_model) if pool else None
         self.output = Linear(shape.d_model, max(1, image.classes))
         begin(self, config)
-        if image.start == "convolution":
+        self.begun = image.start == "convolution"
+        if self.begun:
             begin_as_convolution(self)
 
     def encode(self, pixels: Tensor) -> Tensor:

@@ -105,6 +105,12 @@ class Detection(Task):
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}s")
         return evaluation(self.load(folder, device=device), Scenes(tuple(map(Path, files)), "test"))
 
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Pictures that are broken or repeated, boxes without area or over the edge, labels."""
+        from regard.data.picture_check import check_scenes
+
+        return check_scenes(self.read(files).train, examples=examples)
+
     def demo(self, **options: Any) -> None:
         """On scenes of glyphs."""
         for name in ("to", "source"):

@@ -16,23 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.config import Config
 from regard.config.detection import DetectionConfig
 from regard.data.boxes import Scenes, inside
 from regard.data.pictures import Lost
-from regard.errors import DataError, ModelError
-from regard.foreign import loads
-from regard.images.picture import PictureError, open_picture, pixels
-from regard.images.preprocessing import PREPROCESSING, Preprocessing
+from regard.errors import DataError
+from regard.images.picture import PictureError, Pixels, open_picture, pixels
+from regard.images.preprocessing import Preprocessing
 from regard.layers.boxes import corners
 from regard.measure.boxes import Objects, box_scores
-from regard.models.folder import load_folder
+from regard.tasks.pictures import Given, Seer, load_seer, whole
 from regard.tasks.task import Evaluation
 
-LABELS = "labels.json"
-BATCH = 8  # pictures that go through the model together
 MOST = 100  # objects of a picture that AP counts
-Given = Path | str | bytes
 
 
 @dataclass(frozen=True)
@@ -58,42 +53,33 @@ class Seen:
     objects: tuple[Object, ...]
 
 
-class Detector:
-    """A model with its preprocessing and the names of its classes; `regard.load` makes one from a folder."""
+Upright = tuple[Pixels, tuple[int, int]]  # a picture as the model wants it, and its own height and width
+
+
+class Detector(Seer[Upright]):
+    """What is in pictures, and where."""
 
     task = "detection"
+    together = 8
 
-    def __init__(self, config: Config, model: Any, made: Preprocessing, names: Sequence[str]) -> None:
-        self.config, self.model, self.made, self.names = config, model.eval(), made, list(names)
-        self.device = next(model.parameters()).device
+    def read(self, given: Given) -> Upright:
+        """A picture (C, H, W) as the model wants it, with its own height and width."""
+        path = Path(given) if isinstance(given, str) else given
+        return read_upright(path, str(path) if isinstance(path, Path) else "the picture", self.made)
 
     def detect(self, pictures: Iterable[Given], threshold: float = 0.5) -> Iterator[Seen]:
         """What is in each picture, in their order; PictureError for one that cannot be read."""
-        for found in self.try_all(pictures, threshold):
-            if isinstance(found, PictureError):
-                raise found
-            yield found
+        return whole(self.try_all(pictures, threshold))
 
     def try_all(self, pictures: Iterable[Given], threshold: float = 0.5) -> Iterator[Seen | PictureError]:
         """The same, with the error in the place of a picture that cannot be read."""
-        left = iter(pictures)
-        while window := list(islice(left, BATCH)):
-            read = [self._tried(given) for given in window]
-            good = [each for each in read if not isinstance(each, PictureError)]
-            found = iter(self.find([each for each, _ in good], [size for _, size in good]))
-            for each in read:
-                if isinstance(each, PictureError):
-                    yield each
-                else:
-                    yield self.seen(next(found), each[1], threshold)
 
-    def _tried(self, given: Given) -> tuple[Any, tuple[int, int]] | PictureError:
-        path = Path(given) if isinstance(given, str) else given
-        name = str(path) if isinstance(path, Path) else "the picture"
-        try:
-            return read_upright(path, name, self.made)
-        except PictureError as error:
-            return error
+        def say(read: list[Upright]) -> list[Seen]:
+            sizes = [size for _, size in read]
+            found = self.find([each for each, _ in read], sizes)
+            return [self.seen(each, size, threshold) for each, size in zip(found, sizes, strict=True)]
+
+        return self.in_turn(pictures, say)
 
     def seen(self, found: Objects, size: tuple[int, int], threshold: float) -> Seen:
         """What is sure enough of what was found in a picture of that size."""
@@ -110,12 +96,11 @@ class Detector:
         """Every query's object of pictures (C, H, W) that were read; `sizes` (height, width) before."""
         if not pictures:
             return []
-        inputs = torch.stack([torch.from_numpy(self.made.normalised(each)) for each in pictures])
-        out = self.model(inputs.to(self.device))
+        out = self.model(self.inputs(pictures))
         return objects_of(out.classes[-1], out.boxes[-1], sizes)
 
 
-def read_upright(source: Path | bytes, name: str, made: Preprocessing) -> tuple[Any, tuple[int, int]]:
+def read_upright(source: Path | bytes, name: str, made: Preprocessing) -> Upright:
     """A picture (C, H, W) as the model wants it, and its own height and width, once it is upright."""
     image = open_picture(source, name)
     turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
@@ -144,26 +129,7 @@ def objects_of(classes: Tensor, boxes: Tensor, sizes: Sequence[tuple[int, int]])
 
 def load_detector(folder: Path, **options: Any) -> Detector:
     """The model in a folder."""
-    loaded = load_folder(folder, **options)
-    held = loaded.config.of(DetectionConfig)
-    try:
-        made = Preprocessing.from_json(loaded.files[PREPROCESSING], str(folder))
-        names = loads(loaded.files[LABELS])
-    except (KeyError, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"{folder} has no {PREPROCESSING} or no {LABELS}; copy the folder again") from error
-    if made.fit.shape != (held.channels, held.height, held.width):
-        raise ModelError(
-            f"{folder}: {PREPROCESSING} and the config disagree about sizes; copy the folder again"
-        )
-    if (
-        not isinstance(names, list)
-        or len(names) != held.classes
-        or not all(isinstance(n, str) for n in names)
-    ):
-        raise ModelError(f"{folder / LABELS} must name {held.classes} classes; copy the folder again")
-    return Detector(loaded.config, loaded.model, made, names)
+    return load_seer(Detector, folder, DetectionConfig, **options)
 
 
 def evaluation(detector: Detector, data: Scenes) -> Evaluation:
@@ -174,7 +140,7 @@ def evaluation(detector: Detector, data: Scenes) -> Evaluation:
     found: list[Objects] = []
     lost = Lost()
     held = iter(data.held)
-    while window := list(islice(held, BATCH)):
+    while window := list(islice(held, detector.together)):
         read = []
         for each in window:
             try:

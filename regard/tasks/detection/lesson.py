@@ -20,7 +20,6 @@ from regard.config.detection import DetectionConfig
 from regard.data.boxes import Scenes
 from regard.data.columns import Columns
 from regard.data.pictures import lost_in
-from regard.errors import DataError, shown
 from regard.images.picture import Fit
 from regard.images.preprocessing import PREPROCESSING, Preprocessing
 from regard.layers.boxes import centred
@@ -34,11 +33,11 @@ from regard.tasks.detection.detector import objects_of
 from regard.tasks.detection.matching import set_loss
 from regard.tasks.image.augment import mirror_is_right
 from regard.tasks.image.lesson import normalised
+from regard.tasks.pictures import LABELS, Parts
 from regard.training.feed import Rows, StoreFeed, spread
 from regard.training.lesson import Job, Lesson
 from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, undisturbed
 
-LABELS = "labels.json"
 HELD_OUT, HELD_OUT_SHARE = 200, 10  # pictures at most, and one in so many
 LARGEST = 320  # pixels of the longer side
 SMALL = 160  # up to which a patch has 8 pixels
@@ -48,32 +47,8 @@ BATCH = 16
 TRAINED = 0.1  # of the rate, for a backbone that was trained before
 
 
-@dataclass(frozen=True)
-class Boxed:
-    """Pictures with boxes to learn from, and to measure on if they are given."""
-
-    train: Scenes
-    valid: Scenes | None = None
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """What is trained on."""
-        return self.train.paths
-
-    def check(self, *, thorough: bool) -> None:
-        """Refuse what cannot be learned from."""
-        labels = self.train.labels
-        strange = [label for label in self.valid.labels if label not in labels] if self.valid else []
-        if strange:
-            names = ", ".join(map(str, self.paths))
-            raise DataError(
-                f"{names}: the label {shown(strange[0])} of the validation is never met in training"
-            )
-
-    def fingerprints(self) -> dict[str, str]:
-        """Of both."""
-        prints = {"training data": self.train.fingerprint()}
-        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
+class Boxed(Parts[Scenes]):
+    """Pictures with boxes."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.config import Config, merge
 from regard.config.gan import GanConfig
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Family, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -93,6 +93,19 @@ class Gan(Task):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(folder, files, device)
+
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Pictures that are broken, repeated or blank."""
+        from regard.data.picture_check import check_pictures
+        from regard.tasks.gan.lesson import FEWEST
+
+        return check_pictures(self.read(files).train, labelled=False, fewest=FEWEST, examples=examples)
+
+    def family(self) -> Family:
+        """With attention and without; on digits."""
+        from regard.tasks.gan.family import FAMILY
+
+        return FAMILY
 
     def demo(self, **options: Any) -> None:
         """On digits in the fonts of matplotlib."""

@@ -38,10 +38,7 @@ def demo(options: Options, *, count: int = COUNT, more: dict[str, Any] | None = 
     """Draw digits, learn from them, draw others."""
     refuse_foreign(options.output)
     make(options.output / DATA)
-    path = options.output / DATA / PICTURES
-    if not path.exists():
-        pictures, labels = zip(*glyphs(count, letters=DIGITS, clean=True), strict=True)
-        np.savez_compressed(path, images=np.concatenate(pictures), labels=np.array(labels))
+    path = write_digits(options.output / DATA / PICTURES, count)
     asked = Asked(
         options.output,
         overrides=SETTINGS | {"train.minutes": options.minutes} | (more or {}),
@@ -54,6 +51,14 @@ def demo(options: Options, *, count: int = COUNT, more: dict[str, Any] | None = 
     sheet = options.output / SHEET
     sheet.write_bytes(drawings.sheet(enlarged=2))
     print(told(result.scores, sheet, options.output), flush=True)
+
+
+def write_digits(path: Path, count: int, seed: int = 1) -> Path:
+    """Digits in a file, if it is not there yet."""
+    if not path.exists():
+        pictures, labels = zip(*glyphs(count, letters=DIGITS, clean=True, seed=seed), strict=True)
+        np.savez_compressed(path, images=np.concatenate(pictures), labels=np.array(labels))
+    return path
 
 
 def told(scores: dict[str, float], sheet: Path, folder: Path) -> str:

@@ -5,9 +5,7 @@ Called by the task (`__init__.py`); before this file: `regard.data.pictures`; af
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,6 +26,7 @@ from regard.tasks.gan.judge import JUDGE, Judge, from_bytes, to_bytes, train_jud
 from regard.tasks.gan.objective import Adversaries, PictureBatch
 from regard.tasks.gan.scores import Gallery
 from regard.tasks.gan.validation import Appraiser
+from regard.tasks.pictures import Parts
 from regard.training.feed import Rows, StoreFeed
 from regard.training.lesson import Job, Lesson
 
@@ -40,17 +39,8 @@ JUDGE_SHARE, JUDGE_SECONDS = 0.08, 120.0  # of the minutes; at most
 JUDGE_EPOCHS, JUDGE_PICTURES = 8, 200_000  # over the pictures; seen at most
 
 
-@dataclass(frozen=True)
-class Drawable:
-    """Pictures to learn to draw, and some to measure on if they are given."""
-
-    train: Pictures
-    valid: Pictures | None = None
-
-    @property
-    def paths(self) -> Sequence[Path]:
-        """The files that are trained on."""
-        return self.train.paths
+class Drawable(Parts[Pictures]):
+    """Pictures to learn to draw."""
 
     def check(self, *, thorough: bool) -> None:
         """Refuse what nothing can be learned from."""
@@ -60,11 +50,6 @@ class Drawable:
                 count = each.survey.count
                 word = "picture" if count == 1 else "pictures"
                 raise DataError(f"{names}: {count} {word}; to learn to draw takes {FEWEST} at least")
-
-    def fingerprints(self) -> dict[str, str]:
-        """Of what is in the files."""
-        valid = {"validation pictures": self.valid.fingerprint()} if self.valid else {}
-        return {"training pictures": self.train.fingerprint()} | valid
 
 
 def batch_of(store: Columns, conditional: bool, rows: Rows) -> PictureBatch:

@@ -123,6 +123,13 @@ class Image(Task):
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(self.load(folder, device=device), Pictures(tuple(map(Path, files)), "test"))
 
+    def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
+        """Pictures that are broken, repeated or blank, and labels that are too few."""
+        from regard.data.picture_check import check_pictures
+        from regard.tasks.image.lesson import LEAST
+
+        return check_pictures(self.read(files).train, labelled=True, fewest=LEAST, examples=examples)
+
     def family(self) -> Family:
         """Positions, pooling, stems, the theorem and convolutions; on glyphs."""
         from regard.tasks.image.family import FAMILY

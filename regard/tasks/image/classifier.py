@@ -13,20 +13,13 @@ from typing import Any
 
 import torch
 
-from regard.config import Config
 from regard.config.image import ImageConfig
 from regard.data.pictures import Pictures
-from regard.errors import DataError, ModelError
-from regard.foreign import loads
+from regard.errors import DataError
 from regard.images.picture import PictureError, Pixels, open_picture, pixels
-from regard.images.preprocessing import PREPROCESSING, Preprocessing
 from regard.measure.labels import confusion, label_scores
-from regard.models.folder import load_folder
+from regard.tasks.pictures import Given, Seer, load_seer, whole
 from regard.tasks.task import Evaluation
-
-LABELS = "labels.json"
-BATCH = 64  # pictures that go through the model together
-Given = Path | str | bytes  # a picture: where it lies, or what is in its file
 
 
 @dataclass(frozen=True)
@@ -38,51 +31,31 @@ class Label:
     chances: tuple[float, ...]
 
 
-class Classifier:
-    """A model with its preprocessing and the names of its classes; `regard.load` makes one from a folder."""
+class Classifier(Seer[Pixels]):
+    """What pictures show."""
 
     task = "image"
-
-    def __init__(self, config: Config, model: Any, made: Preprocessing, names: Sequence[str]) -> None:
-        self.config, self.model, self.made, self.names = config, model.eval(), made, list(names)
-        self.device = next(model.parameters()).device
 
     def read(self, given: Given) -> Pixels:
         """A picture (C, H, W) as the model wants it; PictureError where it is none."""
         path = Path(given) if isinstance(given, str) else given
-        return pixels(
-            open_picture(path), self.made.fit, str(path) if isinstance(path, Path) else "the picture"
-        )
+        name = str(path) if isinstance(path, Path) else "the picture"
+        return pixels(open_picture(path), self.made.fit, name)
 
     def classify(self, pictures: Iterable[Given]) -> Iterator[Label]:
         """The label of each picture, in their order; PictureError for one that cannot be read."""
-        for found in self.try_all(pictures):
-            if isinstance(found, PictureError):
-                raise found
-            yield found
+        return whole(self.try_all(pictures))
 
     def try_all(self, pictures: Iterable[Given]) -> Iterator[Label | PictureError]:
         """The same, with the error in the place of a picture that cannot be read."""
-        left = iter(pictures)
-        while window := list(islice(left, BATCH)):
-            read = [self._tried(given) for given in window]
-            named = iter(self.label([each for each in read if not isinstance(each, PictureError)]))
-            for each in read:
-                yield each if isinstance(each, PictureError) else next(named)
-
-    def _tried(self, given: Given) -> Pixels | PictureError:
-        try:
-            return self.read(given)
-        except PictureError as error:
-            return error
+        return self.in_turn(pictures, self.label)
 
     @torch.inference_mode()
     def label(self, pictures: Sequence[Pixels]) -> list[Label]:
         """Labels of pictures (C, H, W) that were read."""
         found: list[Label] = []
-        for start in range(0, len(pictures), BATCH):
-            some = [self.made.normalised(each) for each in pictures[start : start + BATCH]]
-            inputs = torch.stack([torch.from_numpy(each) for each in some]).to(self.device)
+        for start in range(0, len(pictures), self.together):
+            inputs = self.inputs(pictures[start : start + self.together])
             chances = self.model(inputs).float().softmax(-1).cpu()
             for row in chances.tolist():
                 best = max(range(len(row)), key=row.__getitem__)
@@ -102,26 +75,7 @@ class Classifier:
 
 def load_classifier(folder: Path, **options: Any) -> Classifier:
     """The model in a folder."""
-    loaded = load_folder(folder, **options)
-    if PREPROCESSING not in loaded.files or LABELS not in loaded.files:
-        raise ModelError(f"{folder} has no {PREPROCESSING} or no {LABELS}; copy the folder again")
-    made = Preprocessing.from_json(loaded.files[PREPROCESSING], str(folder))
-    image = loaded.config.of(ImageConfig)
-    if made.fit.shape != (image.channels, image.height, image.width):
-        raise ModelError(
-            f"{folder}: {PREPROCESSING} and the config disagree about sizes; copy the folder again"
-        )
-    try:
-        names = loads(loaded.files[LABELS])
-    except ValueError as error:
-        raise ModelError(f"{folder} has no {LABELS} that can be read; copy the folder again") from error
-    if (
-        not isinstance(names, list)
-        or len(names) != image.classes
-        or not all(isinstance(n, str) for n in names)
-    ):
-        raise ModelError(f"{folder / LABELS} must name {image.classes} classes; copy the folder again")
-    return Classifier(loaded.config, loaded.model, made, names)
+    return load_seer(Classifier, folder, ImageConfig, **options)
 
 
 def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
@@ -130,7 +84,7 @@ def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
     given: list[str] = []
     lost = 0
     items = (item for item in data.items() if item.label is not None)
-    while window := list(islice(items, BATCH)):
+    while window := list(islice(items, classifier.together)):
         held: list[Pixels] = []
         for item in window:
             try:

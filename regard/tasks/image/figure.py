@@ -1,4 +1,5 @@
-"""What a card of pictures shows: which class was taken for which, and pictures with what was said of them.
+"""What a card of pictures shows: which class was taken for which, heads that began as a convolution, and
+pictures with what was said of them.
 
 matplotlib draws; what comes out is a PNG's bytes.
 """
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from regard.attention.quadratic import Quadratic
 from regard.errors import printable
 from regard.measure.labels import Table
 
@@ -48,6 +50,36 @@ def confusion_picture(table: Table, labels: Sequence[str]) -> bytes:
                 fontsize=7,
                 color="w" if dark else "k",
             )
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=100)
+    return held.getvalue()
+
+
+def heads_picture(layers: Sequence[Quadratic]) -> bytes:
+    """A panel a layer: a kernel's places, where each head looks now, and as widely as the ring says.
+
+    Blue heads are still within half a place of where they began; the others have an arrow from there.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    figure = Figure(figsize=(2.8 * len(layers), 3.1), layout="constrained")
+    for number, (axes, heads) in enumerate(
+        zip(figure.subplots(1, len(layers), squeeze=False)[0], layers, strict=True)
+    ):
+        begun, now = heads.kernel_places().tolist(), heads.centres.detach().tolist()
+        width = (2 * heads.log_sharpness.detach().exp()).rsqrt().clamp(max=2.0).tolist()
+        kept = heads.stayed().tolist()
+        for (row, column), (down, across), ring, same in zip(begun, now, width, kept, strict=True):
+            colour = "#0b7285" if same else "#b00020"
+            axes.plot(column, row, "s", color="#d5dbe1", markersize=13, zorder=0)
+            axes.add_patch(Circle((across, down), ring, fill=False, color=colour, alpha=0.5))
+            axes.annotate("", (across, down), (column, row), arrowprops={"arrowstyle": "->", "color": colour})
+            axes.plot(across, down, ".", color=colour)
+        axes.plot(0, 0, "+", color="#1f2933", markersize=9)
+        reach = 1.5 + max(abs(value) for place in [*begun, *now] for value in place)
+        axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal", xticks=[], yticks=[])
+        axes.set_title(f"layer {number}: {sum(kept)} of {len(kept)} stayed", fontsize=9)
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=100)
     return held.getvalue()

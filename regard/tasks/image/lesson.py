@@ -3,6 +3,7 @@
 Called by the task (`__init__.py`). Before this file: `regard.data.pictures`; after it: `regard.training.run`.
 """
 
+import copy
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.attention.quadratic import Quadratic
 from regard.config import Config, TrainConfig, merge
 from regard.config.image import ImageConfig
 from regard.data.columns import Columns, held_out
@@ -28,12 +30,13 @@ from regard.measure.score import Score
 from regard.models.card import escape
 from regard.models.vision import grid_of
 from regard.tasks.image.augment import augmented, mirror_is_right
-from regard.tasks.image.figure import confusion_picture
+from regard.tasks.image.figure import confusion_picture, heads_picture
+from regard.tasks.pictures import LABELS, Parts
 from regard.training.feed import Rows, StoreFeed, spread
 from regard.training.lesson import Job, Lesson
 from regard.training.objective import Limit, Loss, Measurement, Objective, undisturbed
 
-LABELS, CONFUSION = "labels.json", "confusion.png"
+CONFUSION, HEADS = "confusion.png", "heads.png"
 HELD_OUT, HELD_OUT_SHARE = 2000, 20  # pictures at most, and one in so many
 LEAST = 2  # pictures that a label must have
 BATCH = 128  # pictures, where nothing else is asked for
@@ -42,45 +45,27 @@ MOST_SHOWN = 30  # labels that a card lists
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """Pictures to learn from, and to measure on if they are given."""
-
-    train: Pictures
-    valid: Pictures | None = None
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """What is trained on."""
-        return self.train.paths
+class Labelled(Parts[Pictures]):
+    """Pictures with labels."""
 
     def check(self, *, thorough: bool) -> None:
         """Refuse what cannot be learned from."""
-        labels, names = self.train.labels, ", ".join(map(str, self.train.paths))
-        survey = self.train.survey
+        labels = self.train.labels
         if not labels:
             raise DataError(
-                f"{names}: these pictures have no labels; give a folder a class, or a .csv of path,label"
+                f"{self.named}: these pictures have no labels; give a folder a class, or a .csv of path,label"
             )
         if len(labels) == 1:
-            only = shown(next(iter(labels)))
+            count, only = self.train.survey.count, shown(next(iter(labels)))
             raise DataError(
-                f"{names}: all {survey.count:,} pictures are {only}; there must be two classes at least"
+                f"{self.named}: all {count:,} pictures are {only}; there must be two classes at least"
             )
         rare = min(labels, key=lambda label: (labels[label], label))
         if labels[rare] < LEAST:
             raise DataError(
-                f"{names}: there is one picture of {shown(rare)}; give more of it, or leave it out"
+                f"{self.named}: there is one picture of {shown(rare)}; give more of it, or leave it out"
             )
-        strange = [label for label in self.valid.labels if label not in labels] if self.valid else []
-        if strange:
-            raise DataError(
-                f"{names}: the label {shown(strange[0])} of the validation is never met in training"
-            )
-
-    def fingerprints(self) -> dict[str, str]:
-        """Of both."""
-        prints = {"training data": self.train.fingerprint()}
-        return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
+        super().check(thorough=thorough)
 
 
 @dataclass(frozen=True)
@@ -135,6 +120,7 @@ class Judge:
     def __init__(self, store: Columns, rows: Rows, made: Preprocessing, labels: Sequence[str]) -> None:
         self.store, self.rows, self.made, self.labels = store, rows, made, labels
         self.table: Table | None = None  # of the last measurement
+        self.begun: list[Quadratic] = []  # layers whose heads began as a convolution
 
     def measure(
         self,
@@ -161,6 +147,7 @@ class Judge:
                 given += logits.argmax(-1).tolist()
         self.table = confusion(wanted, given, len(self.labels))
         loss = Score(total / max(1, len(wanted)), higher=False, count=len(wanted))
+        self.begun = convolutional(model) if last else []
         seconds = limit.clock() - start if limit else 0.0
         return Measurement(label_scores(self.table) | {"loss": loss}, seconds=seconds)
 
@@ -251,8 +238,24 @@ def _told(store: Columns, data: Labelled, kept: Rows, fit: Fit, *, flip: bool) -
 
 
 def _report(judge: Judge | None, labels: Sequence[str], files: dict[str, bytes]) -> str:
-    """The confusion matrix for the card, as a picture in the folder."""
+    """The confusion matrix for the card, and what became of a convolution: pictures in the folder."""
     if judge is None or judge.table is None:
         return ""
     files[CONFUSION] = confusion_picture(judge.table, labels)
-    return f"## Which was taken for which\n\n![right classes in rows, given ones in columns]({CONFUSION})\n"
+    told = f"## Which was taken for which\n\n![right classes in rows, given ones in columns]({CONFUSION})\n"
+    if not judge.begun:
+        return told
+    files[HEADS] = heads_picture(judge.begun)
+    stayed = sum(int(heads.stayed().sum()) for heads in judge.begun)
+    count = sum(len(heads.centres) for heads in judge.begun)
+    return (
+        f"{told}\n## Heads that began as a convolution\n\n"
+        f"{stayed} of {count} still look at their place of the kernel.\n\n"
+        f"![the places that heads began at, and where they look now]({HEADS})\n"
+    )
+
+
+def convolutional(model: Any) -> list[Quadratic]:
+    """What became of heads that began as a convolution, layer by layer; a copy."""
+    layers = getattr(model, "encoder", ()) if getattr(model, "begun", False) else ()
+    return [copy.deepcopy(layer.attention.positions) for layer in layers]
