@@ -7,13 +7,18 @@ import shlex
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from regard.cli.console import note
 from regard.cli.options import takes
+
+if TYPE_CHECKING:
+    from regard.tasks.task import Task
+    from regard.training.lesson import Examples
+    from regard.training.run import Asked
 
 
 class TrainCommand(TyperCommand):
@@ -167,17 +172,35 @@ class Options:
 @takes(Options)
 def train(options: Options) -> None:
     """Train a model on your data; run again, it goes on."""
+    from regard.training.world import joined
+
+    with joined() as world:
+        with world.together():
+            task, examples = _named(options)
+        from regard.training.run import train as run
+
+        run(task, examples, _asked(options))
+        if world.first:
+            how = " < text" if task.verb == "translate" else ""
+            note(f"use it: regard {task.verb} -m {shlex.quote(str(options.output))}{how}")
+
+
+def _named(options: Options) -> "tuple[Task, Examples]":
+    """The task and its examples; nothing is read yet."""
     from regard.tasks.task import task_named
 
     task = task_named(options.task)
     trees = {"parses": options.parses, "valid_parses": options.valid_parses}
     more = {name: path for name, path in trees.items() if path is not None}
     options.check()
-    examples = task.examples(options.files, options.valid, **more)
-    from regard.training.run import Asked
-    from regard.training.run import train as run
+    return task, task.examples(options.files, options.valid, **more)
 
-    asked = Asked(
+
+def _asked(options: Options) -> "Asked":
+    """What the run is asked for, beside them."""
+    from regard.training.run import Asked
+
+    return Asked(
         options.output,
         options.preset,
         options.config,
@@ -187,6 +210,3 @@ def train(options: Options) -> None:
         device=options.device,
         finish=options.finish,
     )
-    run(task, examples, asked)
-    how = " < text" if task.verb == "translate" else ""
-    note(f"use it: regard {task.verb} -m {shlex.quote(str(options.output))}{how}")

@@ -19,9 +19,9 @@ from regard.config import TrainConfig
 from regard.process import machine
 from regard.process.cpu import processor
 from regard.process.device import autocast, gains_by_bf16
-from regard.training.loop import learn
 from regard.training.optimizer import build_optimizers
 from regard.training.state import State
+from regard.training.step import Part, learn
 from regard.training.trainer import Clock, Trainer, random_state, set_random_state
 
 LAPS = 3  # batches timed in each way, after one that warms the machine up
@@ -113,7 +113,7 @@ def choose(trainer: Trainer, state: State, ways: Sequence[Way]) -> Choice:
             for optimizer in optimizers:
                 optimizer.step()
             moving, clock = clock(), Clock()
-            learn(trainer, [batches[lap]], batches[lap].targets, None)
+            learn(trainer, Part([batches[lap]], batches[lap].targets), None)
             return clock() + moving / trainer.config.accumulate
 
     choice = decide(ways, timed, [batch.targets for batch in batches], lambda lap: allowance(trainer, lap))

@@ -5,26 +5,26 @@ validate, log, save, stop. Whatever decides what comes next is in the state or i
 tensors, so a run that is bounded by steps or epochs and killed anywhere ends bit for bit the same.
 """
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from regard.errors import DivergedError, UsageError
-from regard.process.device import autocast
+from regard.measure.score import as_tree, of_tree
 from regard.process.stopping import Stopped, listen
 from regard.training.averaging import holding
 from regard.training.checkpoint import save, saved_steps
 from regard.training.metrics import Metrics
-from regard.training.objective import Batch, Limit, Loss, Measurement
+from regard.training.objective import Limit, Measurement
 from regard.training.state import State, Window
+from regard.training.step import learn, next_part
 from regard.training.trainer import Trainer, pack
 
 SKIPS_ALLOWED = 5  # steps in a row that were not finite; then the run is lost
 
 
-def train_loop(trainer: Trainer, state: State, metrics: Metrics) -> None:
+def train_loop(trainer: Trainer, state: State, metrics: Metrics | None) -> None:
     """Train until a bound is reached; the state says how it ended, the last checkpoint holds it all."""
     saved_at = trainer.clock()
     with listen() as request:
@@ -32,29 +32,36 @@ def train_loop(trainer: Trainer, state: State, metrics: Metrics) -> None:
             measure_before(trainer, state)
         while not state.ended:
             take_step(trainer, state)
+            signal = agree(trainer, state, request.signal)
             if trainer.budget.over(state, trainer.feed.count(state.epoch)):
                 state.ended = "it reached its end"
             measured = validate(trainer, state)
             report(trainer, state, metrics, measured=measured)
-            if state.ended or request.signal or trainer.clock() - saved_at >= _save_every(trainer):
+            if state.ended or signal or trainer.clock() - saved_at >= _save_every(trainer):
                 save_checkpoint(trainer, state)
                 saved_at = trainer.clock()
-            if request.signal and not state.ended:
-                raise _stopped(trainer, request.signal)
+            if signal and not state.ended:
+                raise _stopped(trainer, signal)
+
+
+def agree(trainer: Trainer, state: State, signal: int) -> int:
+    """The seconds of process 0 into the state of all; the signal that any of them was sent."""
+    every = trainer.world.numbers(state.seconds, signal)
+    state.seconds = every[0][0]
+    return max(int(each[1]) for each in every)
 
 
 def take_step(trainer: Trainer, state: State) -> None:
     """One step of the optimiser, or one that is skipped because it is not finite."""
     start = trainer.clock()
     lr = trainer.budget.learning_rate(trainer.config, state, trainer.feed.count(state.epoch))
-    batches = next_batches(trainer, state)
-    targets = sum(batch.targets for batch in batches)
-    losses = learn(trainer, batches, targets, lr)
+    part = next_part(trainer, state)
+    losses = learn(trainer, part, lr)
     state.step += 1
     if losses is not None:
-        state.tokens += targets
+        state.tokens += part.targets
         state.window.add(losses)
-        state.window.tokens += targets
+        state.window.tokens += part.targets
         state.skipped_in_a_row = 0
         trainer.average.update(state.step, trainer.budget.progress(state, trainer.feed.count(state.epoch)))
     else:
@@ -64,84 +71,6 @@ def take_step(trainer: Trainer, state: State) -> None:
             raise _diverged(trainer, state)
     state.seconds = trainer.clock()
     state.window.seconds += state.seconds - start
-
-
-def next_batches(trainer: Trainer, state: State) -> list[Batch]:
-    """The batches of the next step; moves the position past them, over the end of an epoch if need be."""
-    batches: list[Batch] = []
-    last = trainer.budget.epochs or math.inf
-    while len(batches) < trainer.config.accumulate and state.epoch < last:
-        batches.append(trainer.feed.batch(state.epoch, state.position).to(trainer.device))
-        state.position += 1
-        if state.position == trainer.feed.count(state.epoch):
-            state.epoch, state.position = state.epoch + 1, 0
-    return batches
-
-
-def learn(
-    trainer: Trainer, batches: Sequence[Batch], targets: int, lr: float | None
-) -> dict[str, float] | None:
-    """Every loss of the batches, and the move of its group after it; the summed losses by group.
-
-    None, where a loss or its gradients are not finite: that group is not moved. Without a rate nothing is,
-    and the gradients stay.
-    """
-    streams = [trainer.objective.losses(trainer.model, batch) for batch in batches]
-    found: dict[str, float] = {}
-    finite = True
-    while (loss := add_gradients(trainer, streams, targets)) is not None:
-        group, total = loss
-        found[group] = found.get(group, 0.0) + total
-        if lr is not None:
-            finite = apply_gradients(trainer, group, total, lr) and finite
-    return found if finite else None
-
-
-def add_gradients(
-    trainer: Trainer, streams: Sequence[Iterator[Loss]], targets: int
-) -> tuple[str, float] | None:
-    """Gradients of the next loss of every batch, per target; its group and sum. None where there is none."""
-    total = torch.zeros((), device=trainer.device)
-    group = ""
-    for stream in streams:
-        with autocast(trainer.device, trainer.config.precision):
-            loss = next(stream, None)
-        if loss is None:
-            continue
-        group = _group_of(trainer, loss, group)
-        (loss.total / targets).backward()  # type: ignore[no-untyped-call]
-        total += loss.total.detach()
-    return (group, float(total)) if group else None
-
-
-def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
-    """The group that a loss moves; refuses what is no loss, and batches that are not in step."""
-    if not isinstance(loss, Loss):
-        raise UsageError(f"the objective gave a {type(loss).__name__}, not a Loss")
-    if loss.group not in trainer.groups or before not in ("", loss.group):
-        raise UsageError(
-            f"the objective gave a loss of {loss.group} where its groups are {', '.join(trainer.groups)}; "
-            "every batch must give the same ones in the same order"
-        )
-    return loss.group
-
-
-def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> bool:
-    """Clip and move; False, and nothing moved, where the loss or the gradients are not finite."""
-    weights = trainer.groups[group].weights
-    gradients: list[Tensor] = [weight.grad for weight in weights if weight.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
-    finite = math.isfinite(loss) and bool(norm.isfinite())
-    if finite:
-        if trainer.config.clip:
-            torch.nn.utils.clip_grads_with_norm_(weights, trainer.config.clip, norm)
-        for optimizer in trainer.movers[group]:
-            for part in optimizer.param_groups:
-                part["lr"] = lr * trainer.groups[group].lr * part["share"]
-            with autocast(trainer.device, trainer.config.precision):  # for Muon's products
-                optimizer.step()
-    trainer.model.zero_grad(set_to_none=True)
-    return finite
 
 
 def measure_before(trainer: Trainer, state: State) -> None:
@@ -174,17 +103,12 @@ def _measure(
     trainer: Trainer, state: State, weights: Sequence[Tensor], *, first: bool = False, last: bool = False
 ) -> Measurement:
     """The scores with `weights` into the state; left alone where the one that decides is not finite."""
-    assert trainer.evaluator is not None
     start = trainer.clock()
     limit = Limit(start + trainer.budget.allowance(state, first=first, last=last), trainer.clock)
-    with holding(trainer.weights, weights):
-        found = trainer.evaluator.measure(
-            trainer.model, trainer.device, trainer.config, limit=limit, last=last
-        )
-    if not isinstance(found, Measurement) or not found.scores:
-        raise UsageError(f"the evaluator gave a {type(found).__name__}, not a Measurement with scores")
-    state.seconds = trainer.clock()
-    state.validating += state.seconds - start
+    with trainer.world.together():
+        found = _found(trainer, weights, limit, last=last) if trainer.world.first else None
+    found, state.seconds, took = _told(trainer, found, start)
+    state.validating += took
     if found.judge.finite:
         state.validations += 1
         state.scores = {name: score for name, score in found.scores.items() if score.finite}
@@ -192,6 +116,29 @@ def _measure(
     elif state.ended:
         raise _diverged(trainer, state)
     return found
+
+
+def _found(trainer: Trainer, weights: Sequence[Tensor], limit: Limit, *, last: bool) -> Measurement:
+    """What the evaluator finds."""
+    assert trainer.evaluator is not None
+    with holding(trainer.weights, weights):
+        found = trainer.evaluator.measure(
+            trainer.model, trainer.device, trainer.config, limit=limit, last=last
+        )
+    if not isinstance(found, Measurement) or not found.scores:
+        raise UsageError(f"the evaluator gave a {type(found).__name__}, not a Measurement with scores")
+    return found
+
+
+def _told(trainer: Trainer, found: Measurement | None, start: float) -> tuple[Measurement, float, float]:
+    """What process 0 found, its clock, and the seconds since it began; the others have waited for it."""
+    now = trainer.clock()
+    if trainer.world.size == 1:
+        assert found is not None
+        return found, now, now - start
+    held = found and [as_tree(found.scores), found.complete, found.seconds, now, now - start]
+    scores, complete, seconds, now, took = trainer.world.tell(held)
+    return Measurement(of_tree(scores), complete, seconds), now, took
 
 
 def _judge(trainer: Trainer, state: State, found: Measurement) -> None:
@@ -212,8 +159,10 @@ def _judge(trainer: Trainer, state: State, found: Measurement) -> None:
         state.ended = f"the last {patience} validations were no better than that of step {state.best_step}"
 
 
-def report(trainer: Trainer, state: State, metrics: Metrics, *, measured: bool) -> None:
+def report(trainer: Trainer, state: State, metrics: Metrics | None, *, measured: bool) -> None:
     """A line of metrics where one is due, and what the person at the terminal sees."""
+    if metrics is None:  # another process tells
+        return
     loss = speed = None
     batches = trainer.feed.count(state.epoch)
     if measured or state.ended or state.step % trainer.config.log_every == 0:
@@ -263,7 +212,7 @@ def save_checkpoint(trainer: Trainer, state: State) -> bool:
         if state.ended:
             raise _diverged(trainer, state)
         return False
-    if state.skipped_in_a_row and not state.ended:
+    if (state.skipped_in_a_row and not state.ended) or not trainer.world.first:
         return False
     save(trainer.folder, pack(trainer, state), keep=trainer.config.keep)
     if trainer.publish and not state.ended:

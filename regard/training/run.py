@@ -9,6 +9,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,17 +32,19 @@ from regard.process.lock import locked
 from regard.process.progress import build_reporter, duration
 from regard.process.waiting import watched
 from regard.training.averaging import holding
-from regard.training.checkpoint import newest
-from regard.training.choice import choose, open_ways, recall, remember, taking
+from regard.training.checkpoint import saved_steps
+from regard.training.choice import Way, choose, here, open_ways, recall, remember, taking
 from regard.training.forecast import forecast
 from regard.training.lesson import Examples, Job, Learnable, Lesson
 from regard.training.loop import train_loop
 from regard.training.metrics import METRICS, Metrics, read_metrics
+from regard.training.resume import IN_A_TREE, resume
 from regard.training.settle import goes_further, settle
 from regard.training.state import State
-from regard.training.trainer import Clock, Trainer, unpack
+from regard.training.trainer import Clock, Trainer
 from regard.training.workspace import CHECKPOINTS, Run, describe, make, read_run, refuse_foreign, write_run
 from regard.training.workspace import prepare as prepare_folder
+from regard.training.world import World, joined
 
 STORE = "store"  # the folder of what was made of the examples
 _GIVEN = {"tokenizer.json": "vocabulary"}  # what files that are given are called, where data changed
@@ -100,13 +103,40 @@ class _Run:
 def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
     """Learn a task from examples and leave the model in a folder. Stopped, the same call goes on."""
     clock = Clock()
-    folder = asked.out
     if not all(hasattr(examples, name) for name in ("paths", "check", "fingerprints")):
         raise UsageError(f"task={task.name} read {type(examples).__name__}, which are no Examples")
-    device = pick_device(asked.device)
+    with joined() as world, ExitStack() as held:
+        with world.together():
+            device = _device(asked.device, world)
+            base, config, wanted = _asked_for(task, examples, asked, world)
+        world.same(wanted.settings | wanted.data | {"Regard": __version__, "processor": here()})
+        keep_freed_memory()
+        with world.together():
+            run = _take_folder(asked, wanted, held) if world.first else None
+        reporter = held.enter_context(build_reporter(quiet=asked.quiet or not world.first))
+        run = run if world.size == 1 else Run(**world.tell(run and asdict(run)))
+        assert run is not None
+        if run.finished:
+            reporter.said(
+                f"{asked.out} is finished; "
+                "a wider bound goes on with it, --fresh trains it anew, --from further"
+            )
+            return Result.of(asked.out, run.result)
+        job = Job(asked.out, config, examples, base, reporter)
+        with world.together(), world.in_turn():
+            begun = _begin(task, job, asked, device, clock)
+        begun.trainer.world = world
+        return _finish(begun, run)
+
+
+def _asked_for(
+    task: Learnable, examples: Examples, asked: Asked, world: World
+) -> tuple[Loaded | None, Config, Run]:
+    """The base model, the config and the run asked for; one process of each machine reads the data."""
     _refuse_itself(asked)
-    refuse_foreign(folder)
-    examples.check(thorough=asked.fresh or read_run(folder) is None)
+    refuse_foreign(asked.out)
+    if world.local == 0:
+        examples.check(thorough=asked.fresh or read_run(asked.out) is None)
     base = load_folder(asked.start_from) if asked.start_from is not None else None
     config = settle(
         task,
@@ -117,29 +147,39 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         base=base.config if base else None,
     )
     if asked.finish is not None:
-        config = _finishing(config, folder, asked.finish)
-    wanted = describe(config, _fingerprints(examples, asked))
-    keep_freed_memory()
-    make(folder)
-    with locked(folder), build_reporter(quiet=asked.quiet) as reporter:
-        run = prepare_folder(folder, wanted, fresh=asked.fresh)
-        if run.finished:
-            reporter.said(
-                f"{folder} is finished; a wider bound goes on with it, --fresh trains it anew, --from further"
-            )
-            return Result.of(folder, run.result)
-        if asked.prepared:
-            adopt(folder, asked.prepared)
-        for name, content in asked.given.items():
-            write_bytes(folder / name, content)
-        remove_parts(folder)
-        job = Job(folder, config, examples, base, reporter)
-        return _finish(_begin(task, job, device, clock, asked.origin), run)
+        config = _finishing(config, asked.out, asked.finish)
+    if config.train.accumulate < world.size:
+        raise UsageError(
+            f"train.accumulate ({config.train.accumulate}) must be at least the number of processes "
+            f"({world.size}): they share the batches of a step"
+        )
+    return base, config, describe(config, _fingerprints(examples, asked) if world.local == 0 else {})
+
+
+def _take_folder(asked: Asked, wanted: Run, held: ExitStack) -> Run:
+    """The folder's lock until `held` ends, and the run that goes on or begins there."""
+    make(asked.out)
+    held.enter_context(locked(asked.out))
+    run = prepare_folder(asked.out, wanted, fresh=asked.fresh)
+    if run.finished:
+        return run
+    if asked.prepared:
+        adopt(asked.out, asked.prepared)
+    for name, content in asked.given.items():
+        write_bytes(asked.out / name, content)
+    remove_parts(asked.out)
+    return run
+
+
+def _device(name: str | None, world: World) -> torch.device:
+    """The device that is named, or the best; each process of a machine has a GPU of its own."""
+    device = pick_device(name)
+    return torch.device("cuda", world.local) if device == torch.device("cuda") and world.size > 1 else device
 
 
 def _finishing(config: Config, folder: Path, minutes: float) -> Config:
     """The config of a run that ends so many minutes from where it stands, whatever it was bounded by."""
-    if newest(folder / CHECKPOINTS) is None:
+    if not saved_steps(folder / CHECKPOINTS):
         raise UsageError(f"{folder} holds no run that has begun; there is nothing to finish")
     if minutes <= 0:
         raise UsageError(f"--finish ({minutes:g}) must be minutes above 0")
@@ -181,8 +221,12 @@ def _fingerprints(examples: Examples, asked: Asked) -> dict[str, str]:
     return prints
 
 
-def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin: str) -> _Run:
-    """The lesson and the things that learn it."""
+def _begin(task: Learnable, job: Job, asked: Asked, device: torch.device, clock: Clock) -> _Run:
+    """The lesson and the things that learn it; a machine that shares no folder is given its files."""
+    make(job.folder)
+    for name, content in asked.given.items():
+        if not (job.folder / name).exists():
+            write_bytes(job.folder / name, content)
     lesson = task.lesson(job)
     if not isinstance(lesson, Lesson):
         raise UsageError(f"task={task.name} gave a {type(lesson).__name__}, not a Lesson")
@@ -197,7 +241,7 @@ def _begin(task: Learnable, job: Job, device: torch.device, clock: Clock, origin
         job.reporter,
         further=goes_further(task.name, lesson.config, job.base.config if job.base else None),
     )
-    return _Run(task, job, lesson, trainer, clock, origin)
+    return _Run(task, job, lesson, trainer, clock, asked.origin)
 
 
 def model_for(task: Learnable, config: Config, base: Loaded | None) -> nn.Module:
@@ -212,8 +256,9 @@ def model_for(task: Learnable, config: Config, base: Loaded | None) -> nn.Module
 def _finish(run: _Run, held: Run) -> Result:
     """From the first step, or where it stopped, to the folder."""
     job, lesson, trainer = run.job, run.lesson, run.trainer
-    state = _resume(run, held)
-    trainer.publish = lambda standing: _publish(run, held, standing)
+    state = resume(trainer, held, run.clock, lesson.files)
+    if trainer.world.first:
+        trainer.publish = lambda standing: _publish(run, held, standing)
     if not state.ended:
         with watched():
             _train(run, held, state)
@@ -225,9 +270,10 @@ def _finish(run: _Run, held: Run) -> Result:
         {name: score.value for name, score in state.scores.items()},
         state.ended,
     )
-    _publish(run, held, state)
-    held.finished, held.result = True, asdict(result) | {"folder": ""}
-    write_run(job.folder, held)
+    if trainer.publish:
+        trainer.publish(state)
+        held.finished, held.result = True, asdict(result) | {"folder": ""}
+        write_run(job.folder, held)
     job.reporter.said(_farewell(result, state, trainer.clock()))
     if trainer.further and state.validations and not state.best_step:
         job.reporter.said("nothing was better than the model that it began with; the folder holds that one")
@@ -251,37 +297,26 @@ def _train(run: _Run, held: Run, state: State) -> None:
     if moved:
         job.reporter.said(moved)
     choice = choose(trainer, state, [kept] if kept else open_ways(trainer.config, trainer.device))
-    held.chosen = remember(choice.way)
-    write_run(job.folder, held)
-    with (
-        taking(trainer, choice.way),
-        Metrics(job.folder, step=state.step, tensorboard=trainer.config.tensorboard) as metrics,
-    ):
-        ahead = forecast(trainer, state, choice.seconds)
+    world, way = trainer.world, Way(**trainer.world.tell(asdict(choice.way)))
+    held.chosen = remember(way) | ({"sums": IN_A_TREE} if trainer.in_a_tree else {})
+    if world.first:
+        write_run(job.folder, held)
+    with taking(trainer, way), ExitStack() as opened:
+        board = trainer.config.tensorboard
+        metrics = Metrics(job.folder, step=state.step, tensorboard=board) if world.first else None
+        if metrics is not None:
+            opened.enter_context(metrics)
+        ahead = forecast(trainer, state, choice.seconds / world.size)
         job.reporter.said(f"{_size(trainer)}; {ahead.line()}")
+        if world.size > 1:
+            job.reporter.said(
+                f"{world.size} processes share the {trainer.config.accumulate} batches of a step"
+            )
         job.reporter.unit = run.lesson.objective.sums_over
         job.reporter.said(choice.line(job.reporter.unit))
         if state.step == 0 and job.base is None and (advice := ahead.advice(run.lesson.needed)):
             job.reporter.said(advice)
         train_loop(trainer, state, metrics)
-
-
-def _resume(run: _Run, held: Run) -> State:
-    """The state to begin with: that of the newest checkpoint, or that of a new run."""
-    job, trainer = run.job, run.trainer
-    checkpoint = newest(trainer.folder)
-    if checkpoint is None:
-        trainer.clock = run.clock
-        return State(seconds=run.clock(), began=run.clock())
-    state = unpack(trainer, checkpoint)
-    if held.result.get("steps") == state.step and not held.finished:
-        state.ended = ""  # it was finished, and goes on to another bound
-    used = [state.seconds]
-    if trainer.budget.seconds:  # what was trained after the checkpoint is lost, its time is spent
-        used += [record["seconds"] for record in read_metrics(job.folder / METRICS) if "seconds" in record]
-    trainer.clock = Clock(max(used) + run.clock())
-    job.reporter.said(f"going on from step {state.step:,}")
-    return state
 
 
 def _size(trainer: Trainer) -> str:

@@ -23,6 +23,7 @@ from regard.training.checkpoint import Checkpoint
 from regard.training.objective import Evaluator, Feed, Group, Objective
 from regard.training.optimizer import build_optimizers
 from regard.training.state import State
+from regard.training.world import ALONE, World
 
 
 class Clock:
@@ -50,6 +51,8 @@ class Trainer:
     clock: Clock = field(default_factory=Clock)
     further: bool = False  # the model has learned this task before: it must not get worse
     publish: Callable[[State], None] | None = None  # makes the folder a model, each time a checkpoint is made
+    world: World = ALONE
+    in_order: bool = False  # gradients are added one after another: the run began so, in an older version
 
     def __post_init__(self) -> None:
         self.model.to(self.device).train()
@@ -63,6 +66,14 @@ class Trainer:
         }
         self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         self.best = Best()
+        held = self.model.state_dict(keep_vars=True).values() if self.in_a_tree else ()
+        buffers = {id(each): each for each in held if not isinstance(each, nn.Parameter)}
+        self.moving = list(buffers.values())  # by a forward pass, it may be
+
+    @property
+    def in_a_tree(self) -> bool:
+        """Whether the gradients of a step are summed so that any number of processes could do it."""
+        return self.config.accumulate > 1 and not self.in_order
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:

@@ -12,11 +12,12 @@ from regard.errors import DivergedError
 from regard.measure.score import Score
 from regard.process.stopping import Stopped
 from regard.tasks.translation.validation import Validation
-from regard.training import loop, loss
+from regard.training import loop, loss, step
 from regard.training.checkpoint import newest, read, saved_steps
 from regard.training.metrics import Metrics
 from regard.training.objective import Limit, Measurement
 from regard.training.state import State
+from regard.training.step import Part
 
 STEPS = 13
 
@@ -105,12 +106,12 @@ def test_accumulated_batches_give_the_gradient_of_one_large_batch(toy: Any, tmp_
     trainer = toy.trainer(tmp_path, model__dropout=0.0)
     batches = [trainer.feed.batch(0, position) for position in range(3)]
     tokens = sum(batch.targets for batch in batches)
-    loop.learn(trainer, batches, tokens, None)
+    loop.learn(trainer, Part(batches, tokens), None)
     together = [weight.grad.clone() for weight in trainer.weights]
     trainer.model.zero_grad()
     expected = [torch.zeros_like(weight) for weight in trainer.weights]
     for batch in batches:
-        loop.learn(trainer, [batch], 1, None)
+        loop.learn(trainer, Part([batch], 1), None)
         for total, weight in zip(expected, trainer.weights, strict=True):
             total += weight.grad
         trainer.model.zero_grad()
@@ -122,7 +123,7 @@ def test_every_batch_of_every_epoch_once(toy: Any, tmp_path: Path) -> None:
     trainer, state = toy.trainer(tmp_path, train__accumulate=3, train__max_epochs=2), State()
     steps = []
     while state.epoch < 2:
-        steps.append(loop.next_batches(trainer, state))
+        steps.append(loop.next_part(trainer, state).batches)
     assert sum(len(step) for step in steps) == trainer.feed.count(0) + trainer.feed.count(1)
     assert all(len(step) == 3 for step in steps[:-1])
     tokens = sum(batch.targets for step in steps for batch in step)
@@ -165,7 +166,7 @@ def test_a_gradient_that_is_not_finite_is_never_applied(toy: Any, tmp_path: Path
     for weight in trainer.weights:
         weight.grad = torch.ones_like(weight)
     trainer.weights[1].grad[0] = math.inf
-    assert not loop.apply_gradients(trainer, "all", 1.0, 0.1)
+    assert not step.apply_gradients(trainer, "all", 1.0, 0.1)
     assert all(map(torch.equal, before, trainer.weights))
     assert all(weight.grad is None for weight in trainer.weights)
 

@@ -1,0 +1,233 @@
+"""One step: which batches it is of, their gradients, and the move.
+
+A step of several batches (`train.accumulate`) is the same whatever computes it: what is drawn at random
+depends on the place of a batch alone, and gradients are summed in the order of `sums.py`. So a process of
+several can take its share of them (`world.py`). A step of one batch draws on from where the last one ended.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.errors import UsageError
+from regard.process.device import autocast
+from regard.training.objective import Batch, Loss
+from regard.training.state import State
+from regard.training.sums import Node, Values, fold, push
+from regard.training.trainer import Trainer
+
+Place = tuple[int, int]  # epoch and position
+_MAKING = 1_000_000  # the number of what is drawn for a batch itself, above those of its losses
+
+
+@dataclass(frozen=True)
+class Part:
+    """What this process has of a step: `batches`, the first of which is number `first` of `places`."""
+
+    batches: Sequence[Batch]
+    targets: int  # of the whole step
+    places: Sequence[Place] = ()  # of the whole step; none: its gradients are added one after another
+    first: int = 0
+
+
+def next_places(trainer: Trainer, state: State) -> list[Place]:
+    """The batches of the next step; moves the position past them, over the end of an epoch if need be."""
+    places: list[Place] = []
+    last = trainer.budget.epochs or math.inf
+    while len(places) < trainer.config.accumulate and state.epoch < last:
+        places.append((state.epoch, state.position))
+        state.position += 1
+        if state.position == trainer.feed.count(state.epoch):
+            state.epoch, state.position = state.epoch + 1, 0
+    return places
+
+
+def next_part(trainer: Trainer, state: State) -> Part:
+    """This process's part of the next step."""
+    places = next_places(trainer, state)
+    mine = trainer.world.share(len(places))
+    batches: list[Batch] = []
+    with trainer.world.together():
+        for epoch, position in (places[number] for number in mine):
+            if trainer.in_a_tree:
+                _seed(trainer, epoch, position, _MAKING)
+            batches.append(trainer.feed.batch(epoch, position).to(trainer.device))
+    every = trainer.world.numbers(sum(batch.targets for batch in batches))
+    targets = sum(int(each) for (each,) in every)
+    return Part(batches, targets, places if trainer.in_a_tree else (), mine.start)
+
+
+def learn(trainer: Trainer, part: Part, lr: float | None) -> dict[str, float] | None:
+    """Every loss of the batches, and the move of its group after it; the summed losses by group.
+
+    None, where a loss or its gradients are not finite: that group is not moved. Without a rate nothing is,
+    and the gradients stay.
+    """
+    streams = [trainer.objective.losses(trainer.model, batch) for batch in part.batches]
+    found: dict[str, float] = {}
+    finite, number = True, 0
+    while (loss := add_gradients(trainer, streams, part, number)) is not None:
+        group, total = loss
+        found[group] = found.get(group, 0.0) + total
+        if lr is not None:
+            finite = apply_gradients(trainer, group, total, lr) and finite
+        number += 1
+    return found if finite else None
+
+
+def add_gradients(
+    trainer: Trainer, streams: Sequence[Iterator[Loss]], part: Part, number: int = 0
+) -> tuple[str, float] | None:
+    """Gradients of the next loss of every batch, per target; its group and sum. None where there is none."""
+    if part.places:
+        return _in_a_tree(trainer, streams, part, number)
+    total = torch.zeros((), device=trainer.device)
+    group = ""
+    for stream in streams:
+        loss = _next(trainer, stream)
+        if loss is None:
+            continue
+        group = _group_of(trainer, loss, group)
+        (loss.total / part.targets).backward()  # type: ignore[no-untyped-call]
+        total += loss.total.detach()
+    return (group, float(total)) if group else None
+
+
+def _in_a_tree(
+    trainer: Trainer, streams: Sequence[Iterator[Loss]], part: Part, number: int
+) -> tuple[str, float] | None:
+    """The same in an order that depends on the number of batches alone, each with draws of its own.
+
+    Buffers that a forward pass moves are for each batch what they were before the step; the first one's stay.
+    """
+    nodes: list[Node] = []
+    group = ""
+    before = [buffer.clone() for buffer in trainer.moving]
+    after = before
+    for leaf, stream in enumerate(streams, part.first):
+        _seed(trainer, *part.places[leaf], number)
+        _put(trainer.moving, before)
+        loss = _next(trainer, stream)
+        if loss is None:
+            continue
+        group = _group_of(trainer, loss, group)
+        (loss.total / part.targets).backward()  # type: ignore[no-untyped-call]
+        gradients: Values = [weight.grad for weight in trainer.groups[group].weights]
+        trainer.model.zero_grad(set_to_none=True)
+        push(nodes, Node(leaf, 1, [*gradients, loss.total.detach().float().reshape(1)]))
+        after = [buffer.clone() for buffer in trainer.moving] if leaf == 0 else after
+    if nodes and sum(node.size for node in nodes) < len(streams):
+        raise UsageError("some batches gave fewer losses than others; every batch must give the same ones")
+    group = _agreed(trainer, group, part)
+    if not group:
+        return None
+    _keep_first(trainer, after)
+    *gradients, total = _summed(trainer, group, nodes, len(part.places))
+    for weight, gradient in zip(trainer.groups[group].weights, gradients, strict=True):
+        weight.grad = gradient
+    assert total is not None
+    return group, float(total)
+
+
+def _next(trainer: Trainer, stream: Iterator[Loss]) -> Loss | None:
+    with autocast(trainer.device, trainer.config.precision):
+        return next(stream, None)
+
+
+def _seed(trainer: Trainer, epoch: int, position: int, number: int) -> None:
+    """What is drawn next depends on the seed, the place of a batch and the number of its loss."""
+    drawn = np.random.SeedSequence([trainer.config.seed, epoch, position, number]).generate_state(
+        1, np.uint64
+    )
+    torch.manual_seed(int(drawn[0]))
+
+
+def _put(buffers: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    for buffer, value in zip(buffers, values, strict=True):
+        buffer.copy_(value)
+
+
+def _agreed(trainer: Trainer, group: str, part: Part) -> str:
+    """The group of the loss; a process that has no batch in this step learns it from those that have."""
+    if len(part.places) >= trainer.world.size:
+        return group
+    names = list(trainer.groups)
+    every = trainer.world.numbers(names.index(group) if group else -1)
+    found = max(int(each) for (each,) in every)
+    return "" if found < 0 else names[found]
+
+
+def _keep_first(trainer: Trainer, after: Sequence[Tensor]) -> None:
+    """The buffers as the first batch has left them, in every process."""
+    if not after:
+        return
+    if trainer.world.size > 1:
+        rows = [value.cpu().reshape(-1).view(torch.uint8) for value in after]
+        told = trainer.world.tell_tensors({"": torch.cat(rows)} if trainer.world.first else None)[""]
+        parts = torch.split(told, [len(row) for row in rows])
+        after = [
+            part.clone().view(value.dtype).view_as(value) for part, value in zip(parts, after, strict=True)
+        ]
+    _put(trainer.moving, after)
+
+
+def _summed(trainer: Trainer, group: str, nodes: Sequence[Node], count: int) -> Values:
+    """The gradients of a group and its loss, over all batches; None where no batch gave a weight any."""
+    if trainer.world.size == 1:
+        return fold(nodes)
+    weights = trainer.groups[group].weights
+    sizes = [weight.numel() for weight in weights]
+    flat = [Node(node.start, node.size, [_flat(node.values, weights)]) for node in nodes]
+    total = trainer.world.summed(flat, count, sum(sizes) + len(weights) + 1, trainer.device)
+    *parts, there, loss = torch.split(total, [*sizes, len(weights), 1])
+    values: Values = [
+        part.view_as(weight) if has else None
+        for part, weight, has in zip(parts, weights, there.tolist(), strict=True)
+    ]
+    return [*values, loss]
+
+
+def _flat(values: Values, weights: Sequence[Tensor]) -> Tensor:
+    """One row: the gradients, for each weight whether it has one, and the loss."""
+    *gradients, loss = values
+    assert loss is not None
+    rows = [
+        (torch.zeros_like(weight) if each is None else each).reshape(-1)
+        for each, weight in zip(gradients, weights, strict=True)
+    ]
+    there = torch.tensor([float(each is not None) for each in gradients], device=loss.device)
+    return torch.cat([*rows, there, loss])
+
+
+def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
+    """The group that a loss moves; refuses what is no loss, and batches that are not in step."""
+    if not isinstance(loss, Loss):
+        raise UsageError(f"the objective gave a {type(loss).__name__}, not a Loss")
+    if loss.group not in trainer.groups or before not in ("", loss.group):
+        raise UsageError(
+            f"the objective gave a loss of {loss.group} where its groups are {', '.join(trainer.groups)}; "
+            "every batch must give the same ones in the same order"
+        )
+    return loss.group
+
+
+def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> bool:
+    """Clip and move; False, and nothing moved, where the loss or the gradients are not finite."""
+    weights = trainer.groups[group].weights
+    gradients: list[Tensor] = [weight.grad for weight in weights if weight.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    finite = math.isfinite(loss) and bool(norm.isfinite())
+    if finite:
+        if trainer.config.clip:
+            torch.nn.utils.clip_grads_with_norm_(weights, trainer.config.clip, norm)
+        for optimizer in trainer.movers[group]:
+            for part in optimizer.param_groups:
+                part["lr"] = lr * trainer.groups[group].lr * part["share"]
+            with autocast(trainer.device, trainer.config.precision):  # for Muon's products
+                optimizer.step()
+    trainer.model.zero_grad(set_to_none=True)
+    return finite

@@ -1,0 +1,292 @@
+"""Several processes that train one model: who takes which share of a step, and how they stay of one mind.
+
+    torchrun --nproc_per_node 4 -m regard train ...
+
+What one process would do is the plan; the others do parts of it (`step.py`) and sum them in an order that
+does not depend on how many they are (`sums.py`). Process 0 decides, writes and speaks. Alone, all of this is
+nothing, and nothing of torch.distributed is loaded.
+"""
+
+import json
+import math
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import DivergedError, RegardError, StorageError, UsageError, error_line, shown
+from regard.foreign import loads
+from regard.process.stopping import Stopped
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from regard.training.sums import Node
+
+_SAID = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells each process
+PATIENCE = timedelta(hours=2)  # for a process that neither answers nor dies: preparing data takes long
+
+
+class World:
+    """The processes of a run; as it stands, one alone."""
+
+    rank = 0
+    size = 1
+    local = 0  # its number on its machine
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the one that decides, writes and speaks."""
+        return self.rank == 0
+
+    def share(self, count: int, rank: int | None = None) -> range:
+        """Which of `count` things are this process's, or another's; the first has one if there is one.
+
+        >>> [list(_Joined(rank, 3, rank).share(4)) for rank in range(3)]
+        [[0, 1], [2], [3]]
+        """
+        rank = self.rank if rank is None else rank
+        return range(-(-rank * count // self.size), -(-(rank + 1) * count // self.size))
+
+    def numbers(self, *values: float) -> list[list[float]]:
+        """What each process has, in order."""
+        return [list(values)]
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each process has, in order: anything that JSON can say."""
+        return [value]
+
+    def tell(self, value: Any) -> Any:
+        """What process 0 has, for all."""
+        return value
+
+    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
+        """The same of tensors on the CPU by name; the others give None."""
+        return dict(tensors or {})
+
+    def summed(self, nodes: "Sequence[Node]", count: int, length: int, device: "torch.device") -> "Tensor":
+        """The sum of `count` leaves in every process, of nodes of one flat tensor of that length each."""
+        from regard.training.sums import fold
+
+        (total,) = fold(nodes)
+        assert total is not None
+        return total
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What fails in one process inside the block fails in all, and process 0 says it."""
+        yield
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        """Process 0 goes first, then one of each other machine, then the rest: they find what was made."""
+        yield
+
+    def same(self, facts: Mapping[str, Any]) -> None:
+        """Refuse processes that do not agree on these; what one does not know (None) it takes from others."""
+
+
+ALONE = World()
+
+
+class _Joined(World):
+    """One of several."""
+
+    def __init__(self, rank: int, size: int, local: int) -> None:
+        self.rank, self.size, self.local = rank, size, local
+
+    def numbers(self, *values: float) -> list[list[float]]:
+        import torch
+
+        mine = torch.tensor(values, dtype=torch.float64)
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        with _reaching() as dist:
+            dist.all_gather(found, mine)
+        return [each.tolist() for each in found]
+
+    def gather(self, value: Any) -> list[Any]:
+        import torch
+
+        text = b"" if value is None else json.dumps(value).encode()
+        lengths = [int(length) for (length,) in self.numbers(len(text))]
+        if not any(lengths):
+            return [None] * self.size
+        mine = torch.frombuffer(bytearray(text.ljust(max(lengths))), dtype=torch.uint8)
+        found = [torch.empty_like(mine) for _ in range(self.size)]
+        with _reaching() as dist:
+            dist.all_gather(found, mine)
+        texts = [bytes(each.tolist())[:length] for each, length in zip(found, lengths, strict=True)]
+        return [loads(text) if text else None for text in texts]
+
+    def tell(self, value: Any) -> Any:
+        return self.gather(value if self.first else None)[0]
+
+    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
+        import torch
+
+        held = tensors or {}
+        kinds = {name: [str(each.dtype).removeprefix("torch."), *each.shape] for name, each in held.items()}
+        told: dict[str, Tensor] = {}
+        for name, (kind, *shape) in self.tell(kinds).items():
+            dtype = getattr(torch, kind)
+            each = held[name].contiguous() if self.first else torch.empty(shape, dtype=dtype)
+            if each.numel():
+                with _reaching() as dist:
+                    dist.broadcast(each.view(-1).view(torch.uint8), 0)
+            told[name] = each
+        return told
+
+    def summed(self, nodes: "Sequence[Node]", count: int, length: int, device: "torch.device") -> "Tensor":
+        """Each process joins a chunk of every node, and hands its chunk of the sum round."""
+        import torch
+
+        from regard.training.sums import Node, fold, push, spans
+
+        flat = [value for node in nodes for value in node.values if value is not None]
+        chunk = math.ceil(length / self.size)
+        sent = torch.zeros(self.size, len(flat), chunk, device=device)
+        for number, value in enumerate(flat):
+            padded = torch.nn.functional.pad(value, (0, chunk * self.size - length))
+            sent[:, number] = padded.view(self.size, chunk)
+        every = [spans(part.start, part.stop) for part in (self.share(count, r) for r in range(self.size))]
+        came = torch.empty(sum(map(len, every)), chunk, device=device)
+        with _reaching() as dist:
+            dist.all_to_all_single(
+                came.view(-1),
+                sent.view(-1),
+                [len(each) * chunk for each in every],
+                [len(flat) * chunk] * self.size,
+            )
+        joined: list[Node] = []
+        for (start, size), row in zip((each for spanned in every for each in spanned), came, strict=True):
+            push(joined, Node(start, size, [row]))
+        (mine,) = fold(joined)
+        assert mine is not None
+        whole = torch.empty(self.size, chunk, device=device)
+        with _reaching() as dist:
+            dist.all_gather(list(whole.unbind(0)), mine)
+        return whole.view(-1)[:length]
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        problem: RegardError | OSError | None = None
+        try:
+            yield
+        except (RegardError, OSError) as error:
+            problem = error
+        said = None if problem is None else [_code(problem), _words(problem)]
+        found = self.gather(said)
+        for rank, each in enumerate(found):
+            if each is None:
+                continue
+            if not self.first:
+                raise SystemExit(each[0])
+            if problem is not None:
+                raise problem
+            raise _of_code(each[0], f"process {rank}: {each[1]}")
+
+    @contextmanager
+    def in_turn(self) -> Iterator[None]:
+        turn = 0 if self.first else 1 + (self.local > 0)
+        for _ in range(turn):
+            self.numbers(0)
+        try:
+            yield
+        finally:
+            for _ in range(3 - turn):
+                self.numbers(0)
+
+    def same(self, facts: Mapping[str, Any]) -> None:
+        found = self.gather({"machine": socket.gethostname(), "facts": dict(facts)})
+        with self.together():
+            mine = found[0]["facts"]
+            for rank, other in enumerate(found if self.first else []):
+                for name in sorted(mine.keys() | other["facts"].keys()):
+                    ours, theirs = mine.get(name), other["facts"].get(name)
+                    if None not in (ours, theirs) and ours != theirs:
+                        raise UsageError(
+                            f"process {rank} on {other['machine']} has {name} {shown(theirs, 40)} where "
+                            f"process 0 has {shown(ours, 40)}; every process must be started alike"
+                        )
+
+
+def _code(error: RegardError | OSError) -> int:
+    return error.exit_code if isinstance(error, RegardError) else StorageError.exit_code
+
+
+def _words(error: RegardError | OSError) -> str:
+    return str(error) if isinstance(error, RegardError) else error_line(error)
+
+
+def _of_code(code: int, message: str) -> RegardError:
+    """The error of another process, as one of this."""
+    kinds = {kind.exit_code: kind for kind in (RegardError, StorageError, DivergedError, UsageError)}
+    return kinds.get(code, RegardError)(message)
+
+
+@contextmanager
+def _reaching() -> Iterator[Any]:
+    """torch.distributed; a process that cannot be reached any more is the network's failure."""
+    import torch.distributed as dist
+
+    try:
+        yield dist
+    except RuntimeError as error:
+        raise StorageError(
+            f"another process of this run is gone ({error_line(error)[:200]}); "
+            "the same command goes on from the newest checkpoint"
+        ) from error
+
+
+_here: World = ALONE
+
+
+def here() -> World:
+    """The world that this process is in."""
+    return _here
+
+
+@contextmanager
+def joined() -> Iterator[World]:
+    """The processes that torchrun started, met inside the block; this one alone where it started none.
+
+    What all of them fail at together, process 0 says alone. Inside another such block it is the same world.
+    """
+    global _here
+    size = int(os.environ.get("WORLD_SIZE", "1")) if all(name in os.environ for name in _SAID) else 1
+    if size == 1 or _here is not ALONE:
+        yield _here
+        return
+    _here = _met(size)
+    try:
+        yield _here
+    except (Stopped, DivergedError) as error:  # decided together
+        if _here.first:
+            raise
+        raise SystemExit(error.exit_code) from None
+    finally:
+        _here = ALONE
+    import torch.distributed as dist
+
+    dist.destroy_process_group()
+
+
+def _met(size: int) -> World:
+    """This process among the others, when all are there."""
+    import torch.distributed as dist
+
+    rank = int(os.environ["RANK"])
+    if not dist.is_available() or not dist.is_gloo_available():
+        raise UsageError("this torch cannot train with several processes (torch.distributed with gloo)")
+    if not dist.is_initialized():
+        try:
+            dist.init_process_group(timeout=PATIENCE)
+        except (RuntimeError, ValueError) as error:
+            place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            raise StorageError(
+                f"process {rank} cannot meet the others at {place}: {error_line(error)}"
+            ) from error
+    return _Joined(rank, size, int(os.environ.get("LOCAL_RANK", rank)))

@@ -1,0 +1,134 @@
+"""Several processes train one model, and nothing of it depends on how many they are."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import environment
+from toy import TINY, write_pairs
+from worlds import run_worlds
+
+from regard.training.world import ALONE, here, joined
+
+SHARED = TINY | {
+    "train.accumulate": 4,
+    "train.max_steps": 5,
+    "train.valid_every": 2,
+    "train.save_every": 1e6,
+    "train.schedule": "constant",
+}
+LANGUAGE = {"text.units": "characters", "model.encoder_layers": 0}
+
+
+def flags(**settings: object) -> list[str]:
+    asked = SHARED | {key.replace("__", "."): value for key, value in settings.items()}
+    return [word for key, value in asked.items() for word in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    write_pairs(folder)
+    text = "".join(f"{line}\n" for line in (folder / "toy.src").read_text().splitlines() * 9)
+    (folder / "text.txt").write_text(text)
+    return folder
+
+
+def pairs(place: Path, out: str, **settings: object) -> list[str]:
+    """Training a translator."""
+    files = [str(place / "toy.src"), str(place / "toy.tgt")]
+    return ["train", *files, "-o", str(place / out), *flags(**settings)]
+
+
+def text(place: Path, out: str, **settings: object) -> list[str]:
+    """Training a language model."""
+    more = [word for key, value in LANGUAGE.items() for word in ("--set", f"{key}={value}")]
+    files = ["--task", "language", str(place / "text.txt")]
+    return ["train", *files, "-o", str(place / out), *flags(**settings), *more]
+
+
+@pytest.fixture(scope="module")
+def ran(place: Path) -> Any:
+    """What became of the processes of worlds that were run one after the other, by name."""
+    epoch = {"train__optimizer": "adam", "train__max_steps": 0, "train__max_epochs": 1}
+    worlds: dict[str, list[list[str]]] = {}
+    for size in (1, 2, 4):
+        worlds[f"pairs{size}"] = [pairs(place, f"pairs{size}")] * size
+    for size in (1, 4):
+        worlds[f"text{size}"] = [text(place, f"text{size}", **epoch)] * size
+    worlds["half"] = [pairs(place, "moved", train__max_steps=2)] * 2
+    worlds["more"] = [pairs(place, "moved", train__max_steps=3)]
+    worlds["rest"] = [pairs(place, "moved")] * 4
+    worlds["too many"] = [pairs(place, "bad", train__accumulate=1)] * 2
+    worlds["other rate"] = [pairs(place, "bad"), pairs(place, "bad", train__lr=0.02)]
+    missing = [word.replace("toy.src", "none.src") for word in pairs(place, "bad")]
+    worlds["missing"] = [pairs(place, "bad"), missing]
+    return dict(zip(worlds, run_worlds(list(worlds.values())), strict=True))
+
+
+def weights(folder: Path) -> str:
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    """metrics.jsonl without what the clock said."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("seconds", "tokens_per_second")} for line in lines]
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("pairs", [2, 4]), ("text", [4])])
+def test_weights_and_scores_do_not_depend_on_how_many_processes_there_are(
+    place: Path, ran: Any, name: str, sizes: list[int]
+) -> None:
+    for size in (1, *sizes):
+        assert [each["code"] for each in ran[f"{name}{size}"]] == [0] * size, ran[f"{name}{size}"]
+    for size in sizes:
+        assert weights(place / f"{name}{size}") == weights(place / f"{name}1")
+        assert told(place / f"{name}{size}") == told(place / f"{name}1")
+        assert [each["said"] for each in ran[f"{name}{size}"][1:]] == [""] * (size - 1)
+        assert f"{size} processes share the 4 batches of a step" in ran[f"{name}{size}"][0]["said"]
+
+
+def test_saved_by_two_it_goes_on_in_one_and_in_four(place: Path, ran: Any) -> None:
+    for name in ("half", "more", "rest"):
+        assert [each["code"] for each in ran[name]] == [0] * len(ran[name]), ran[name]
+    assert "going on from step 3" in ran["rest"][0]["said"]
+    assert weights(place / "moved") == weights(place / "pairs1")
+
+
+def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) -> None:
+    said = {
+        "too many": "train.accumulate (1) must be at least the number of processes (2)",
+        "other rate": "has train.lr 0.02 where process 0 has 0.01; every process must be started alike",
+        "missing": "process 1: ",
+    }
+    for name, words in said.items():
+        first, second = ran[name]
+        assert (first["code"], second["code"]) == (2, 2)
+        assert words in first["said"]
+        assert len(first["said"].splitlines()) == 1
+        assert second["said"] == ""
+
+
+def test_torchrun_starts_it(place: Path, ran: Any) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
+    done = subprocess.run(
+        [*command, "-m", "regard", *pairs(place, "torchrun")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert weights(place / "torchrun") == weights(place / "pairs1")
+
+
+def test_alone_it_is_nothing() -> None:
+    with joined() as world:
+        assert world is ALONE is here()
+        assert list(world.share(5)) == [0, 1, 2, 3, 4]
+        assert (world.numbers(3, 4), world.gather({}), world.tell("a")) == ([[3, 4]], [{}], "a")

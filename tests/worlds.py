@@ -1,0 +1,88 @@
+"""Several processes of `regard`, started as torchrun starts them, but forked: torch is loaded once for all.
+
+As a script it reads a list of worlds from stdin, each the arguments of its processes, runs one after the
+other, and writes what became of each process: its exit code and what it said.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from command import environment
+
+
+def run_worlds(worlds: Sequence[Sequence[Sequence[object]]], **more: str) -> list[list[dict[str, Any]]]:
+    """For each world and process, its `code` and its `said`; `more` are variables of the environment."""
+    asked = json.dumps([[[str(word) for word in argv] for argv in world] for world in worlds])
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=asked,
+        env=environment() | more,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+def variables(rank: int, size: int, port: int) -> Mapping[str, str]:
+    """What torchrun tells a process."""
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
+    return {name: str(value) for name, value in told.items()} | {"MASTER_ADDR": "127.0.0.1"}
+
+
+def _start(argv: Sequence[str], told: Mapping[str, str], said: int) -> int:
+    """A child that runs the command; its number."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        os.environ.update(told)
+        from regard.cli.main import run
+
+        code = run(argv)
+    except SystemExit as leave:
+        code = int(leave.code or 0)
+    finally:
+        os._exit(code)
+
+
+def _run(world: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    port = free_port()
+    files = [tempfile.TemporaryFile() for _ in world]  # noqa: SIM115
+    children = [
+        _start(argv, variables(rank, len(world), port), file.fileno())
+        for rank, (argv, file) in enumerate(zip(world, files, strict=True))
+    ]
+    found = []
+    for child, file in zip(children, files, strict=True):
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        file.seek(0)
+        found.append({"code": code, "said": file.read().decode(errors="replace")})
+    return found
+
+
+if __name__ == "__main__":
+    import torch.distributed  # noqa: F401
+
+    import regard.training.run  # noqa: F401
+
+    print(json.dumps([_run(world) for world in json.load(sys.stdin)]))
