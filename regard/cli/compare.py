@@ -115,7 +115,7 @@ def compare(options: Options) -> None:
 
 
 def compare_decoding(options: Options) -> None:
-    """The table of decoders: printed and written."""
+    """The table of decoders: printed, written and drawn."""
     if options.cost or options.theorem:
         raise UsageError("--decoding, --cost and --theorem are three comparisons; ask for one")
     if not options.files or not options.test:
@@ -124,6 +124,7 @@ def compare_decoding(options: Options) -> None:
         )
     folder = make_folder(options.output)
     from regard.compare.decoding import decoding_report, measure
+    from regard.compare.picture import draw_decoding
     from regard.tasks.translation.files import corpus_of
 
     pairs = [(pair.src, pair.tgt) for pair in corpus_of(options.test).pairs()]
@@ -138,7 +139,8 @@ def compare_decoding(options: Options) -> None:
     write(folder / "decoding.md", f"# Ways of decoding side by side\n\n{text}\n\n{lines}\n")
     write(folder / "decoding.json", json.dumps(facts, indent=2) + "\n")
     show(text, facts, as_json=options.as_json)
-    note(f"written: {folder / 'decoding.md'}, decoding.json")
+    drawn = draw_decoding(found, folder / "decoding")
+    note(f"written: {folder / 'decoding.md'}, decoding.json, {', '.join(path.name for path in drawn)}")
 
 
 def compare_cost(options: Options) -> None:

@@ -1,15 +1,18 @@
-"""The pictures of `regard compare`, as PNG and SVG: cost, family, and where the theorem's heads look.
+"""The pictures of `regard compare`, as PNG and SVG: cost, family, decoders, where the theorem's heads look.
 
 matplotlib is imported when something is drawn, with a backend that needs no screen.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.compare.cost import Measured, Sizes, exponent, sweep
 from regard.compare.trial import Outcome
 from regard.errors import StorageError
+
+if TYPE_CHECKING:
+    from regard.compare.decoding import Measured as Decoded
 
 INK, QUIET = "#1f2933", "#9aa5b1"
 COLOURS = ("#0b7285", "#e8590c", "#5f3dc4", "#2b8a3e", "#c2255c", "#1864ab", "#846358", "#495057")
@@ -73,6 +76,33 @@ def draw_cost(found: Sequence[Measured], sizes: Sizes, stem: Path) -> list[Path]
         axis.spines[["top", "right"]].set_visible(False)
         if axis.has_data():
             axis.legend(frameon=False, fontsize=8)
+    return save(figure, stem)
+
+
+def draw_decoding(found: "Sequence[Decoded]", stem: Path) -> list[Path]:
+    """Quality over the time of one line alone, and over the lines in a second of batches."""
+    figure, axes = _figure(1, 2, (13, 5), sharey=True)
+    kinds = list(dict.fromkeys(each.kind for each in found))
+    texts = ("one line alone: further left is faster", "in batches: further right is faster")
+    for axis, title, x in zip(axes[0], texts, ("ms a line", "lines a second"), strict=True):
+        for each in found:
+            place = 1000 * each.latency if x == "ms a line" else each.throughput
+            number = kinds.index(each.kind) % len(COLOURS)
+            axis.scatter([place], [each.bleu], s=60, color=COLOURS[number], marker=MARKS[number])
+            axis.annotate(
+                each.name,
+                (place, each.bleu),
+                xytext=(6, 5),
+                textcoords="offset points",
+                fontsize=8,
+                color=INK,
+            )
+        axis.set(xscale="log", xlabel=x)
+        axis.set_title(title, color=INK, fontsize=11)
+        axis.grid(color=QUIET, alpha=0.3)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.margins(x=0.25, y=0.15)
+    axes[0][0].set_ylabel("BLEU")
     return save(figure, stem)
 
 

@@ -66,5 +66,7 @@ def test_the_command_writes_the_table(folders: list[Path], tmp_path: Path, capsy
     words = ["compare", "--decoding", str(folders[0]), "-o", str(tmp_path / "out")]
     assert command([*words, "--test", str(test)]) == 0
     assert "steps in turn" in (tmp_path / "out" / "decoding.md").read_text()
+    assert (tmp_path / "out" / "decoding.png").read_bytes().startswith(b"\x89PNG")
+    assert "lines a second" in (tmp_path / "out" / "decoding.svg").read_text()
     assert command(words) == 2
     assert "--decoding needs model folders, the teacher first, and --test" in capsys.readouterr().err

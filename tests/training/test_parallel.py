@@ -17,7 +17,7 @@ from regard.errors import DataError, UsageError
 from regard.models import build
 from regard.text.tokenizer import OUR_SPECIALS
 from regard.training import loop
-from regard.training.ctc import Aligned
+from regard.training.ctc import Aligned, _ctc
 from regard.training.filling import MaskPredict, draw_hidden
 from regard.training.state import State
 from regard.training.trainer import Trainer
@@ -108,6 +108,26 @@ def test_the_loss_of_all_alignments_is_torchs(toy: Any) -> None:
     torch.testing.assert_close(found.total, wanted)
     for gradient, weight in zip(gradients, model.parameters(), strict=True):
         torch.testing.assert_close(gradient, weight.grad, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_equal_tokens_of_a_target_and_short_rows_have_torchs_gradient(
+    fused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(2)
+    if not fused:
+        monkeypatch.setattr("regard.training.ctc.fused.fits", lambda *given: False)
+    blank, pad, width = OUR_SPECIALS.blank, 0, 11
+    targets, lengths = torch.tensor([[5, 5, 7, 5], [6, 7, pad, pad]]), torch.tensor([4, 2])
+    real = torch.arange(9) < torch.tensor([9, 7])[:, None]
+    logits = (3 * torch.randn(2, 9, width)).requires_grad_()
+    logp = logits.log_softmax(-1).transpose(0, 1)
+    wanted = F.ctc_loss(logp, targets, real.sum(1), lengths, blank, reduction="sum")
+    (gradient,) = torch.autograd.grad(wanted, logits)
+    names = F.pad(targets, (1, 0), value=blank)
+    found, made = _ctc(logits.detach()[real].clone(), names, real, lengths, True)
+    torch.testing.assert_close(found, wanted.detach())
+    torch.testing.assert_close(made, gradient[real], rtol=1e-4, atol=1e-5)
 
 
 def test_a_glance_shows_labels_of_a_path_that_says_the_target(toy: Any) -> None:
