@@ -120,6 +120,7 @@ MODELS = Kinds(
         "parallel": "regard.models.parallel:Parallel",
         "ctc": "regard.models.ctc:Ctc",
         "blockwise": "regard.models.blockwise:Blockwise",
+        "ssru": "regard.models.ssru:SSRUTransformer",
         "decoder": "regard.models.decoder:Decoder",
         "encoder": "regard.models.encoder:Encoder",
         "rnn": "regard.models.rnn:RNN",

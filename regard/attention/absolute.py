@@ -13,24 +13,25 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.order import Positions
+from regard.config.positions import BASE
 from regard.errors import DataError
 
 HELD = 2**24  # numbers of a table that is kept ready; what lies beyond it is computed when it is asked for
 
 
-def sinusoids(length: int, width: int, offset: int = 0) -> Tensor:
+def sinusoids(length: int, width: int, offset: int = 0, base: float = BASE) -> Tensor:
     """The table (length, width) of sinusoids from place `offset` on: [sin | cos] halves.
 
     >>> sinusoids(1, 4).tolist()
     [[0.0, 0.0, 1.0, 1.0]]
     """
-    return sinusoids_at(torch.arange(offset, offset + length, device="cpu"), width)
+    return sinusoids_at(torch.arange(offset, offset + length, device="cpu"), width, base)
 
 
-def sinusoids_at(places: Tensor, width: int) -> Tensor:
+def sinusoids_at(places: Tensor, width: int, base: float = BASE) -> Tensor:
     """The sinusoids of whole numbers (...): (..., width)."""
     half = (width + 1) // 2
-    rates = torch.exp(torch.arange(half, device=places.device) * (-math.log(10000.0) * 2 / width))
+    rates = torch.exp(torch.arange(half, device=places.device) * (-math.log(base) * 2 / width))
     angles = places[..., None] * rates  # (..., half)
     return torch.cat([angles.sin(), angles.cos()], -1)[..., :width]
 
@@ -45,17 +46,19 @@ class Sinusoidal(Positions):
 
     native = "added"
 
-    def __init__(self, width: int, max_length: int) -> None:
+    def __init__(self, width: int, max_length: int, base: float = BASE) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(min(max_length, HELD // width), width), persistent=False)
+        self.base = base
+        table = sinusoids(min(max_length, HELD // width), width, base=base)
+        self.register_buffer("table", table, persistent=False)
 
     def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         table: Tensor = self.table  # type: ignore[assignment]
         if isinstance(offset, Tensor):
-            return x + sinusoids_at(rows_of(offset, x.shape[1]), x.shape[2]).to(x)
+            return x + sinusoids_at(rows_of(offset, x.shape[1]), x.shape[2], self.base).to(x)
         end = offset + x.shape[1]
         if end > table.shape[0]:
-            return x + sinusoids(x.shape[1], x.shape[2], offset).to(x)
+            return x + sinusoids(x.shape[1], x.shape[2], offset, self.base).to(x)
         return x + table[offset:end]
 
 

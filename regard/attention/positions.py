@@ -40,7 +40,7 @@ class Scheme:
 
 
 def _sinusoidal(config: PositionsConfig, width: int) -> Positions:
-    return Sinusoidal(width, config.max_length)
+    return Sinusoidal(width, config.max_length, config.base)
 
 
 SINUSOIDAL = Scheme(added=_sinusoidal)

@@ -19,8 +19,8 @@ class Options:
         typer.Argument(
             metavar="FOLDER",
             help="A folder of Hugging Face (Marian, Pegasus, GPT-2, GPT-NeoX, Llama, BERT, DistilBERT, "
-            "with what sentence-transformers adds, ViT, DeiT, Whisper), a .bin file of llama2.c or a .pt "
-            "file of Whisper.",
+            "with what sentence-transformers adds, ViT, DeiT, Whisper), of a translator of Firefox, a .bin "
+            "file of llama2.c or a .pt file of Whisper.",
             show_default=False,
         ),
     ]
@@ -46,6 +46,7 @@ def import_(options: Options) -> None:
             files=loaded.files,
             card=card,
         )
+        known.add(options.folder, loaded, place)
     task = task_named(loaded.config.task)
     text = "the [MASK] sat" if task.verb == "fill" else "text"
     how = f"regard {task.verb} -m {options.output}"

@@ -13,7 +13,7 @@ from regard.kinds import MODELS
 REPLACED = ("rnn", "rnn-attention", "lstmn", "conv")
 # The Transformer that writes all places at once, and the one that writes several and checks them.
 AT_ONCE = ("parallel", "ctc")
-ATTENDING = ("transformer", "blockwise", *AT_ONCE)
+ATTENDING = ("transformer", "ssru", "blockwise", *AT_ONCE)
 
 # What each kind cannot follow: a key, the values that it takes all the same, why not others. What stands in
 # every preset (model.d_ff, model.n_heads) may be given to all and is not heard where it means nothing; so may
@@ -40,6 +40,7 @@ _AT_ONCE: _Limits = {
 }
 LIMITS: dict[str, _Limits] = {
     "transformer": _NO_WINDOW | _NO_PAIRS | _ONE_BY_ONE,
+    "ssru": _NO_WINDOW | _NO_PAIRS | _ONE_BY_ONE,
     "blockwise": _NO_WINDOW
     | _NO_PAIRS
     | {

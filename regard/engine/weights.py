@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from regard.attention.heads import MultiHead
 from regard.layers.feed_forward import FeedForward
 from regard.layers.residual import Residual, gain_and_bias
+from regard.layers.ssru import SSRU
 
 PANEL = 16  # columns of a panel in kernels.h, to which head widths are padded
 # The models that the engine knows, in their own words.
@@ -25,7 +26,8 @@ BOTH, ALONE, READS = "encoder and decoder", "decoder", "encoder"
 DRAFTING = f"{BOTH} drafting"
 AT_ONCE = (f"{BOTH} masked", f"{BOTH} aligned")
 HEARD = f"{BOTH} heard"
-_TAKEN = {BOTH: (BOTH, DRAFTING)}  # who drafts can also be searched
+RECURRENT = f"{BOTH} recurrent"
+_TAKEN = {BOTH: (BOTH, DRAFTING, RECURRENT)}  # who drafts can also be searched
 ACTIVATION_NUMBERS = {"relu": 1, "gelu": 2, "swish": 3, "gelu-tanh": 4, "relu2": 5, "geglu": 2, "swiglu": 3}
 Pair = tuple[Tensor | None, Tensor | None]  # a matrix and its bias, or a norm's gain and shift
 Product = tuple[Tensor, Tensor | None]
@@ -87,7 +89,7 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     layers = _layers(model)
     if not layers:
         return "it has no layers"
-    norms = [layer.around_attention.norm for layer in layers]
+    norms = [layer.around_feed_forward.norm for layer in layers]
     if not isinstance(model.embedding.norm, nn.Identity):
         norms.append(model.embedding.norm)
     for norm in norms:
@@ -96,10 +98,10 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     for layer in layers:
         if layer.feed_forward.word not in ACTIVATION_NUMBERS:
             return f"it does not know the activation {layer.feed_forward.word}"
-        for heads in (layer.attention, getattr(layer, "cross", None)):
+        for heads in (getattr(layer, "attention", None), getattr(layer, "cross", None)):
             if heads is not None and (reason := _strange(heads)):
                 return reason
-    if len({_planes(layer.attention) for layer in layers}) > 1:
+    if len({_planes(layer.attention) for layer in layers if hasattr(layer, "attention")}) > 1:
         return "its heads are turned in different widths"
     return None
 
@@ -167,7 +169,7 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
 def _side(layers: Any) -> SideShape:
     if not layers:
         return SideShape()
-    heads: MultiHead = layers[0].attention
+    heads: MultiHead = getattr(layers[0], "attention", None) or layers[0].cross
     score: Any = heads.score
     width = heads.query.out_features // heads.n_heads
     d_ff = layers[0].feed_forward.outer.in_features
@@ -214,10 +216,10 @@ def _all_of(layers: Any) -> Iterator[Pair]:
     """The layers of one side."""
     before: nn.Module | None = None  # the norm of the sub-layer before, where norms come last
     for layer in layers:
-        yield _norm(layer.around_attention, before)
-        yield _joined([_query(layer.attention), _keys_values(layer.attention)])  # ((H + 2 KV) K, D)
-        yield _out(layer.attention)
-        before = layer.around_attention.norm
+        around = layer.around_attention if hasattr(layer, "attention") else layer.around_recurrence
+        yield _norm(around, before)
+        yield from _own(layer)
+        before = around.norm
         if getattr(layer, "cross", None) is not None:
             yield _norm(layer.around_cross, before)
             yield _query(layer.cross)
@@ -227,6 +229,18 @@ def _all_of(layers: Any) -> Iterator[Pair]:
         yield _inner(layer.feed_forward)
         yield layer.feed_forward.outer.weight, layer.feed_forward.outer.bias
         before = layer.around_feed_forward.norm
+
+
+def _own(layer: Any) -> Iterator[Pair]:
+    """What a layer knows of its own side: heads, or a recurrence, which has no second product."""
+    if hasattr(layer, "attention"):
+        yield _joined([_query(layer.attention), _keys_values(layer.attention)])  # ((H + 2 KV) K, D)
+        yield _out(layer.attention)
+        return
+    unit: SSRU = layer.recurrence
+    bias = torch.zeros_like(unit.value.weight[0]) if unit.forget.bias is None else unit.forget.bias
+    yield torch.cat([unit.value.weight, unit.forget.weight]), torch.cat([torch.zeros_like(bias), bias])
+    yield None, None
 
 
 def _norm(around: Residual, before: nn.Module | None) -> Pair:

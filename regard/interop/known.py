@@ -3,6 +3,7 @@
     config.json with model_type    a folder of Hugging Face: marian, pegasus, gpt2, gpt_neox, llama, bert,
                                    distilbert, vit, deit, detr, whisper
     *.bin, *.pt                    a model of llama2.c, of OpenAI's Whisper
+    model*.bin beside vocab*.spm   a translator of Firefox, in Marian's binary format
 
 Before this file: one file a format; after it: `regard import`.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from regard.errors import ModelError, shown
 from regard.foreign import read_json
+from regard.interop import bergamot
 from regard.models.card import code
 from regard.models.folder import Loaded
 from regard.models.transformer import count_parameters
@@ -34,6 +36,8 @@ READERS = {
 
 def read(path: Path) -> Loaded:
     """The model that somebody else's program left there."""
+    if found := bergamot.marian_at(path):
+        return bergamot.read(found)
     if path.is_file() and path.suffix == ".bin":
         from regard.interop import llama
 
@@ -56,6 +60,14 @@ def read(path: Path) -> Loaded:
         )
     loaded: Loaded = import_module(f"regard.interop.{READERS[kind]}").read(path)
     return loaded
+
+
+def add(path: Path, loaded: Loaded, folder: Path) -> None:
+    """Put into a model folder what lies beside a model and is none of its own files: a shortlist."""
+    found = bergamot.marian_at(path)
+    short = bergamot.lexicon(found, loaded.tokenizer) if found else None
+    if short is not None:
+        short.save(folder, loaded.tokenizer)
 
 
 def card(path: Path, loaded: Loaded) -> str:

@@ -83,7 +83,7 @@ def position_table(model: Transformer, config: Config) -> Tensor:
             f"a table of positions for {longest(config):,} places would be too large; lower "
             "decode.max_source, max_extra or max_ratio in generation.json"
         )
-    table = sinusoids(longest(config), config.model.d_model)
+    table = sinusoids(longest(config), config.model.d_model, base=config.positions.base)
     return table if config.positions.kind == "sinusoidal" else table * 0
 
 

@@ -67,10 +67,14 @@ class EncoderDecoder(Tied):
         self.source_positions = build_source(config.positions, shape.d_model)
         self.encoder, bound = encoder_stack(config)
         self.max_length = shorter(self.max_length, bound)
-        self.decoder = decoder_layers(config, cross=True, causal=self.causal)
+        self.decoder = self.build_decoder(config)
         self.encoder_norm, self.decoder_norm = closing_norm(config), closing_norm(config)
         self.build_more(config)
         self.draw_weights(config)
+
+    def build_decoder(self, config: Config) -> nn.ModuleList:
+        """The layers that write."""
+        return decoder_layers(config, cross=True, causal=self.causal)
 
     def build_more(self, config: Config) -> None:
         """Whatever a kind has beside these; nothing here."""

@@ -40,6 +40,8 @@ SHAPES = {
     "tanh": {"model.activation": "gelu-tanh", "model.bias": False, "model.decoder_d_ff": 31},
     "gated": {"model.activation": "swiglu", "model.d_ff": 47, "model.bias": False, "model.norm": "pre-rms"},
     "gated gelu": {"model.activation": "geglu", "model.d_ff": 23, "model.norm": "post"},
+    "recurrent": {"model.kind": "ssru", "model.norm": "post"},
+    "recurrent prime": {"model.kind": "ssru", "model.d_model": 33, "model.n_heads": 3, "model.kv_heads": 1},
     "untied": {"model.tied": "none", "model.decoder_heads": 2, "model.decoder_d_ff": 23},
 }
 

@@ -273,6 +273,46 @@ void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) 
     });
 }
 
+// Every row looks at its own past; its key and value are kept first, if they are not there yet.
+void Worker::attend_own(const std::vector<Row>& rows, int layer, bool ahead) {
+    share([&](int part) {
+        by_head(rows, part, [&](int r, int head) {
+            if (!ahead) keep_own(rows[(size_t)r], r, layer, head);
+            look_back(rows[(size_t)r], r, layer, head);
+        });
+    });
+}
+
+// What a recurrence remembers of a place lies where the keys and values of all heads would.
+float* Worker::remembered(const Row& row, int layer, int place, int column) const {
+    const int wide = model_.place_width();
+    return row.cache[layer] + (size_t)(column / wide) * row.room + row.offsets[place] + column % wide;
+}
+
+// A recurrence in the place of attention: c = f c + (1 - f) v, and max(0, c) is added to the rows.
+void Worker::recur(const std::vector<Row>& rows, int layer) {
+    const DecoderLayer& own = model_.decoder[(size_t)layer];
+    const int d = model_.shape.d_model, stride = model_.x_stride(), wide = own.qkv.width();
+    begin(own.norm, own.qkv, desk_.projected, [&] { return (int)rows.size(); });
+    share([&](int part) {
+        const int m = (int)rows.size();
+        const float* residual = model_.shape.post_norm ? normed(own.norm, m) : x();
+        for (int r = from(m, part); r < to(m, part); r++) {
+            const Row& row = rows[(size_t)r];
+            const float *value = desk_.projected.get() + (size_t)r * wide, *kept = value + d;
+            float* out = desk_.x[1 - side_].get() + (size_t)r * stride;
+            for (int c = 0; c < d; c++) {
+                const float f = 1 / (1 + std::exp(-kept[c]));
+                const float before = row.position > 0 ? *remembered(row, layer, row.position - 1, c) : 0;
+                const float now = f * before + (1 - f) * value[c];
+                *remembered(row, layer, row.position, c) = now;
+                out[c] = residual[(size_t)r * stride + c] + std::max(0.0f, now);
+            }
+        }
+    });
+    side_ = 1 - side_;
+}
+
 // All layers. `ahead`: a row may have several of the tokens, so that all keys are there before the first query looks; and
 // nothing is asked of the last one but its keys and values, unless the `whole` of it is wanted.
 void Worker::decode(const std::vector<Row>& rows, bool ahead, bool whole) {
@@ -287,18 +327,15 @@ void Worker::decode(const std::vector<Row>& rows, bool ahead, bool whole) {
     });
     for (int i = 0; i < (int)model_.decoder.size(); i++) {
         const DecoderLayer& layer = model_.decoder[(size_t)i];
-        auto keep_keys = [&](int r, int head) { keep_own(rows[(size_t)r], r, i, head); };
-        auto look_at_keys = [&](int r, int head) { look_back(rows[(size_t)r], r, i, head); };
-        begin(layer.norm, layer.qkv, desk_.projected, count);
-        if (ahead) share([&](int part) { by_head(rows, part, keep_keys); });
-        if (ahead && !whole && i + 1 == (int)model_.decoder.size()) return;
-        share([&](int part) {
-            by_head(rows, part, [&](int r, int head) {
-                if (!ahead) keep_keys(r, head);
-                look_at_keys(r, head);
-            });
-        });
-        end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
+        if (layer.recurrent()) recur(rows, i);
+        else {
+            begin(layer.norm, layer.qkv, desk_.projected, count);
+            auto keep_keys = [&](int r, int head) { keep_own(rows[(size_t)r], r, i, head); };
+            if (ahead) share([&](int part) { by_head(rows, part, keep_keys); });
+            if (ahead && !whole && i + 1 == (int)model_.decoder.size()) return;
+            attend_own(rows, i, ahead);
+            end(layer.norm, layer.out, desk_.heads, layer.out.k, count);
+        }
         if (model_.reads()) {
             begin(layer.cross_norm, layer.cross_query, desk_.projected, count);
             share([&](int part) { cross_attention(rows, i, part); });

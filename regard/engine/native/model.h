@@ -3,6 +3,7 @@
 // another wrote. A team of one never waits. Before this file: kernels.h, team.h; after it: search.h.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels.h"
@@ -60,10 +61,12 @@ struct EncoderLayer {
 
 struct DecoderLayer {
     Norm norm;
-    Matrix qkv, out;
+    Matrix qkv, out;  // or a recurrence: values and what is kept of before, and no second product
     Norm cross_norm;
     Matrix cross_query, cross_out;
     FeedForward feed_forward;
+
+    bool recurrent() const { return out.panels == 0; }
 };
 
 // What a sentence may be written with. Empty: everything.
@@ -95,7 +98,11 @@ struct Model {
     bool reads() const { return !encoder.empty(); }   // a source; else it is a decoder that stands alone
     bool writes() const { return !decoder.empty(); }  // else it is an encoder that stands alone
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
-    int place_width() const { return 2 * shape.decoder.width; }  // key and value of a place for one head
+    // Numbers of a place that one head keeps: key and value, or its share of what a recurrence remembers.
+    int place_width() const {
+        const int pair = 2 * shape.decoder.width, heads = shape.decoder.kv_heads;
+        return writes() && decoder[0].recurrent() ? std::max(pair, (shape.d_model + heads - 1) / heads) : pair;
+    }
 };
 
 // What the threads of a team write and read together.
@@ -231,6 +238,9 @@ private:
     void decode(const std::vector<Row>& rows, bool ahead, bool whole = false);
     void keep_own(const Row& row, int r, int layer, int head);
     void look_back(const Row& row, int r, int layer, int head);
+    void attend_own(const std::vector<Row>& rows, int layer, bool ahead);
+    void recur(const std::vector<Row>& rows, int layer);
+    float* remembered(const Row& row, int layer, int place, int column) const;
     void cross_attention(const std::vector<Row>& rows, int layer, int part);
     void write(const Rows& hidden, const Group& group, const std::vector<Row>& rows, std::vector<TopK>& tops, Mass* masses,
                int stride, int part);

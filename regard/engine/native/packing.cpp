@@ -26,6 +26,7 @@ struct Reader {
     }
     void read(Matrix& matrix) {
         const Tensor& t = take();
+        if (t.weight == nullptr) return;
         matrix.pack(t.weight, t.bias, t.rows, t.columns, precision, path);
     }
     void read(FeedForward& layer) {
