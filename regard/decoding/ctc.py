@@ -44,7 +44,7 @@ class Aligned:
         if wanted.decode.beam == 1 and not wanted.bounded:
             chosen, logp = model.guess(ids, real, state, banned)
             rows = zip(chosen.tolist(), logp.tolist(), real.sum(1).tolist(), strict=True)
-            return [[_hypothesis(path[:n], sum(found[:n]), blank)] for path, found, n in rows]
+            return [[spoken(path[:n], sum(found[:n]), blank)] for path, found, n in rows]
         every = model.logits(ids, real, state).log_softmax(-1).masked_fill(banned, NEVER)
         places = real.sum(1).tolist()
         return [self._one(each[:n], rules, wanted) for each, n in zip(every, places, strict=True)]
@@ -92,7 +92,7 @@ def within(logp: Tensor, rules: Rules, wanted: Wanted) -> Hypothesis:
         found = bounded(logp, costs, blank=blank)
     if found is None:
         raise DataError(f"no output of {len(logp)} places keeps the length that was asked for")
-    return _hypothesis(*found, blank)
+    return spoken(*found, blank)
 
 
 def prefix_beam(logp: Tensor, beam: int, *, blank: int) -> list[tuple[list[int], float]]:
@@ -131,10 +131,11 @@ def _add(one: float, other: float) -> float:
     return one if other == NEVER else one + math.log1p(math.exp(other - one))
 
 
-def _hypothesis(path: Sequence[int], total: float, blank: int) -> Hypothesis:
+def spoken(path: Sequence[int], total: float, blank: int) -> Hypothesis:
+    """The output that a path with so much log p says."""
     return Hypothesis(collapse(path, blank), float(total), False)
 
 
 WAY = Aligned()
 
-__all__ = ["WAY", "Aligned", "never_said", "prefix_beam", "within"]
+__all__ = ["WAY", "Aligned", "never_said", "prefix_beam", "spoken", "within"]

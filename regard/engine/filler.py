@@ -6,13 +6,14 @@
 
 What the encoder makes of a source is a value of the caller's, so that several outputs share it. So
 `regard.decoding.maskpredict` and `ctc` take it as they take the models of `regard.models.parallel`, which it
-equals in fp32. Before this file: `library.py`; after it: `regard.tasks.translation.load`.
+equals in fp32. The likeliest path of CTC asks for no value in between, and is one call.
+Before this file: `library.py`; after it: `regard.tasks.translation.load`.
 """
 
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from regard.attention.absolute import sinusoids
 from regard.data.inputs import Tokens, pad_sources
+from regard.decoding.ctc import spoken
 from regard.decoding.search import Hypothesis, Rules
 from regard.decoding.way import Wanted, way_of
 from regard.engine.engine import at_most, precision_named
@@ -67,6 +69,7 @@ class PackedFiller:
         self._packed = Packed(weights, precision=self.precision)
         self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)
         self._signs = torch.empty(0, self._packed.d_model)
+        self._upsample: int = getattr(model, "upsample", 0)  # places of a CTC model for each source token
 
     def answer(
         self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int = 32
@@ -74,6 +77,13 @@ class PackedFiller:
         """The outputs of each source, which closes with its end token; best first."""
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
         found: list[list[Hypothesis]] = [[] for _ in sources]
+        if self._upsample and wanted.decode.beam == 1 and not wanted.bounded:
+            for places in _passes([len(sources[number]) * self._upsample for number in order]):
+                wanted.check_time()
+                some = [order[place] for place in places]
+                for number, one in zip(some, self._paths([sources[n] for n in some], rules), strict=True):
+                    found[number] = [one]
+            return found
         way, pad = way_of(self.model), rules.specials.pad
         for start in range(0, len(order), batch_size):
             some = order[start : start + batch_size]
@@ -83,6 +93,36 @@ class PackedFiller:
             ):
                 found[number] = outputs
         return found
+
+    def _paths(self, sources: Sequence[Sequence[int]], rules: Rules) -> list[Hypothesis]:
+        """What the likeliest path of each source says, as `regard.decoding.ctc` has it, in one call."""
+        specials, ids = rules.specials, array("i", chain.from_iterable(sources))
+        count, longest = len(ids) * self._upsample, max(map(len, sources)) * self._upsample
+        said, logp = array("i", bytes(4 * count)), array("f", bytes(4 * count))
+        banned = array("i", {*specials.never, specials.end} - {specials.blank})
+        starts = array("i", accumulate(map(len, sources), initial=0))
+        self._packed.fill(
+            ids,
+            limit=len(self.model.embedding.weight),
+            tensors={
+                "starts": starts,
+                "banned": banned,
+                "places": self._places.table(longest if self._packed.planes else longest // self._upsample),
+                "signs": self._signs_of(longest),
+                "out_ids": said,
+                "out_logp": logp,
+            },
+            numbers={
+                "rows": len(sources),
+                "threads": self.threads,
+                "limit": self._packed.vocab_size if rules.vocab_size is None else rules.vocab_size,
+                "banned_count": len(banned),
+                "upsample": self._upsample,
+                "unknown": specials.mask,
+            },
+        )
+        ends = [each * self._upsample for each in starts]
+        return [spoken(said[a:b].tolist(), sum(logp[a:b]), specials.blank) for a, b in pairwise(ends)]
 
     # What the ways of decoding ask --------------------------------------------------------------------
 

@@ -86,6 +86,7 @@ class _Encode(Structure):
 class _Fill(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("rows", "threads", "limit", "banned_count", "encode")),
+        *((name, c_int32) for name in ("upsample", "unknown")),
         *((name, c_void_p) for name in ("ids", "starts", "memory", "states", "lengths", "banned")),
         *((name, c_void_p) for name in ("places", "signs", "out_ids", "out_logp", "logits")),
     ]

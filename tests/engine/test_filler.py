@@ -94,6 +94,29 @@ def test_neighbours_and_threads_change_no_bit(kind: str, precision: str) -> None
     assert together == [packed.answer([one], rules_for([one]), wanted)[0] for one in sources]
 
 
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reading_and_writing_in_one_call_changes_no_bit(shape: str, precision: str) -> None:
+    """Against the same engine asked step by step, as other searches ask it."""
+    model, sources = make("ctc", SHAPES[shape]), sentences()
+    packed, wanted = PackedFiller(model, precision=precision, threads=2), Wanted(DecodeConfig(beam=1))
+    rules = rules_for(sources)
+    steps = way_of(model).search(packed, pad_sources(sources), rules, wanted)
+    for threads in (1, 2, 3):
+        packed.threads = threads
+        assert packed.answer(sources, rules, wanted) == steps
+        assert packed.answer(sources[1:3], rules_for(sources[1:3]), wanted) == steps[1:3]
+
+
+def test_a_path_says_nothing_beyond_the_vocabulary_and_no_special() -> None:
+    model, sources = make("ctc", {}), sentences()
+    packed, wanted = PackedFiller(model, threads=1), Wanted(DecodeConfig(beam=1))
+    rules = replace(rules_for(sources), vocab_size=11)
+    said = {number for (one,) in packed.answer(sources, rules, wanted) for number in one.ids}
+    assert max(said) < 11
+    assert not said & {*OUR_SPECIALS.never, OUR_SPECIALS.end}
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_drafts_say_what_greedy_search_says(shape: str) -> None:
     model, sources = make("blockwise", SHAPES[shape]), sentences()

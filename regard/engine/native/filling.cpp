@@ -60,7 +60,7 @@ void Worker::fill(const std::vector<Source>& outputs, const std::vector<Row>& ro
     });
 }
 
-void Filling::start(const Fill& request, int call) { request_ = &request, call_ = call, done_ = false; }
+void Filling::start(const Fill& request, int call) { request_ = &request, call_ = call, passes_ = 0; }
 
 int Filling::run(Worker& worker) {
     for (;;) {
@@ -79,35 +79,57 @@ int Filling::run(Worker& worker) {
 }
 
 void Filling::plan(Worker& worker) {
-    if (done_) {
-        if (!request_->encode && request_->logits == nullptr) collect();
+    const bool both = request_->upsample > 0;
+    if (passes_ == (both ? 2 : 1)) {
+        if ((both || !request_->encode) && request_->logits == nullptr) collect();
         notice_.put_up(worker.turn, call_, Notice::OVER);
         worker.team().wake(0);  // the one that called
         return;
     }
-    lay_out();
-    worker.make_room(request_->encode ? request_->starts[request_->rows] : 0, (int)rows_.size());
+    const bool encode = both ? passes_ == 0 : request_->encode != 0;
+    if (both && encode) keep_here();
+    lay_out(encode);
+    worker.make_room(encode ? request_->starts[request_->rows] : 0, (int)rows_.size());
     worker.sign(request_->signs);
-    logits_ = request_->logits, done_ = true;
-    notice_.put_up(worker.turn, call_, request_->encode ? ENCODE : WRITE);
+    logits_ = request_->logits, passes_++;
+    notice_.put_up(worker.turn, call_, encode ? ENCODE : WRITE);
 }
 
-void Filling::lay_out() {
-    const int d = model_.shape.d_model;
+// Room for what the encoder makes of the sources.
+void Filling::keep_here() {
+    const size_t width = (size_t)model_.memory.width(), d = (size_t)model_.shape.d_model;
+    const auto tokens = (size_t)request_->starts[request_->rows];
+    float *memory = memory_.fit(tokens * width), *states = states_.fit(tokens * d);
+    memory_at_.clear(), states_at_.clear();
+    for (int row = 0; row < request_->rows; row++) {
+        memory_at_.push_back(memory + (size_t)request_->starts[row] * width);
+        states_at_.push_back(states + (size_t)request_->starts[row] * d);
+    }
+}
+
+void Filling::lay_out(bool encode) {
+    const int d = model_.shape.d_model, more = request_->upsample;
+    float* const* memory = more > 0 ? memory_at_.data() : request_->memory;
+    float* const* states = more > 0 ? states_at_.data() : request_->states;
     sources_.clear(), rows_.clear(), groups_.clear();
     for (int row = 0; row < request_->rows; row++) {
         const int32_t* ids = request_->ids + request_->starts[row];
-        const int length = request_->starts[row + 1] - request_->starts[row], source = request_->lengths[row];
-        Source each{ids, length, request_->memory[row]};
-        each.states = request_->states[row];
+        const int given = request_->starts[row + 1] - request_->starts[row];
+        const int length = more > 0 && !encode ? given * more : given, source = more > 0 ? given : request_->lengths[row];
+        Source each{ids, length, memory[row]};
+        each.states = states[row];
         sources_.push_back(each);
-        for (int64_t j = 0; !request_->encode && j < length; j++) {
-            Row place{ids[j], (int32_t)j, nullptr, nullptr, 0, request_->memory[row], source, false};
-            place.copied = request_->states[row] + (size_t)(j * source / length) * (size_t)d;
+        for (int64_t j = 0; !encode && j < length; j++) {
+            Row place{more > 0 ? request_->unknown : ids[j], (int32_t)j, nullptr, nullptr, 0, memory[row], source, false};
+            place.copied = states[row] + (size_t)(j * source / length) * (size_t)d;
             rows_.push_back(place);
         }
     }
-    if (request_->encode || request_->logits != nullptr) return;
+    if (!encode && request_->logits == nullptr) choose();
+}
+
+// What every place may say.
+void Filling::choose() {
     choice_ = {&model_.output, nullptr, std::min(request_->limit, model_.output.n), {}, -1};
     choice_.banned.assign(request_->banned, request_->banned + request_->banned_count);
     groups_.push_back({&choice_, 0, (int)rows_.size(), 0});

@@ -1,5 +1,6 @@
 // Outputs that are written all at once: what the encoder makes of sources is handed to the caller, who hands it back with
-// places to be written. How often, and which, is decided in Python. Before this file: model.h, crew.h; after it: engine.cpp.
+// places to be written. How often, and which, is decided in Python; where all places are written once, both are one call.
+// Before this file: model.h, crew.h; after it: engine.cpp.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,8 @@ namespace regard {
 struct Fill {
     int32_t rows, threads, limit, banned_count;
     int32_t encode;               // not zero: the ids are those of sources, and their memories and states are written
+    int32_t upsample, unknown;    // places a source's token, all of this id: sources are read and written in this one call,
+                                  // and their memories and states stay here; 0: one of the two
     const int32_t *ids, *starts;  // of all rows one after the other; starts (rows + 1)
     float* const* memory;         // (rows): keys and values of all decoder layers, as in `Source`
     float* const* states;         // (rows): what the encoder made of the places of a source (length, d_model)
@@ -34,16 +37,20 @@ public:
 
 private:
     void plan(Worker& worker);
-    void lay_out();
+    void keep_here();
+    void lay_out(bool encode);
+    void choose();
     void collect();
 
     const Model& model_;
     const Fill* request_ = nullptr;
     int call_ = 0, stride_ = 0;
-    bool done_ = false;
+    int passes_ = 0;  // so far, of this call
     float* logits_ = nullptr;
     Notice notice_;
     Choice choice_;
+    Buffer<float> memory_, states_;  // of sources that nobody else holds, one after the other
+    std::vector<float*> memory_at_, states_at_;
     std::vector<Source> sources_;  // of an encoder's call; else the outputs, of which the length alone is read
     std::vector<Row> rows_;
     std::vector<Group> groups_;
