@@ -13,7 +13,7 @@ from regard.attention.record import record
 from regard.config import Config, merge
 from regard.errors import UsageError
 from regard.models import build
-from regard.models.sagan import SAGAN, attending, nearest_side, rungs, widths
+from regard.models.sagan import SAGAN, attending, nearest_side, rungs, spread_within, widths
 
 SHAPE = {
     "task": "gan",
@@ -105,6 +105,30 @@ def test_neighbours_in_a_batch_change_nothing() -> None:
         torch.testing.assert_close(found, model.judge(alone, labels[row : row + 1]), atol=1e-4, rtol=1e-4)
 
 
+def test_spread_is_that_of_each_ones_group() -> None:
+    x, group = torch.randn(7, 11, dtype=torch.float64), torch.tensor([0, 2, 0, 2, 2, 0, 3])
+    found = spread_within(x, group, 5)
+    for row, number in enumerate(group.tolist()):
+        wanted = x[group == number].std(0, correction=0).mean()
+        assert float(found[row]) == pytest.approx(float(wanted), abs=1e-3)
+
+
+def test_pictures_that_are_alike_are_judged_otherwise_while_it_learns() -> None:
+    model = made(classes=2).train()
+    labels = torch.tensor([0, 1]).repeat(8)
+    varied = model.make(torch.randn(16, 7), labels)
+    alike = varied[:2].repeat(8, 1, 1, 1)
+    model.discriminator.last.parametrizations.weight.original.data.add_(1.0)
+    apart, same = (float(model.judge(each, labels)[0]) for each in (varied, alike))
+    assert apart != pytest.approx(same, abs=1e-4)  # the first picture is the same in both
+    both = model.judge(torch.cat([varied, alike]), torch.cat([labels, labels]), 2)
+    assert float(both[16]) == pytest.approx(same, abs=1e-2)
+    usual = float(model.discriminator.variety.usual)
+    assert usual != 1.0
+    model.eval()
+    torch.testing.assert_close(model.judge(varied, labels)[:2], model.judge(alike, labels)[:2])
+
+
 def test_both_attend_and_the_tape_hears_it() -> None:
     model = open_gates(made()).eval()
     labels = torch.tensor([0, 1])
@@ -127,11 +151,9 @@ def test_every_score_fits(score: str) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"model.n_heads \(3\) must divide the 8 channels"):
-        SAGAN(
-            merge(
-                Config(), SHAPE | {"model.n_heads": 3, "model.d_model": 18, "gan.side": 20, "gan.attend": 10}
-            )
-        )
+    with pytest.raises(UsageError, match=r"model.n_heads \(2\) must divide the 5 channels"):
+        SAGAN(merge(Config(), SHAPE | {"model.d_model": 10, "gan.side": 20, "gan.attend": 10}))
+    with pytest.raises(UsageError, match=r"gan.side \(7\) must be 4, 5, 6 or 7 doubled, such as 8"):
+        SAGAN(merge(Config(), SHAPE | {"gan.side": 7}))
     with pytest.raises(UsageError, match=r"attention\.kind \(local\) means nothing to model\.kind=sagan"):
         merge(Config(), SHAPE | {"attention.kind": "local"})

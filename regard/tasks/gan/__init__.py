@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 DEFAULTS: dict[str, Any] = {
     "model.kind": "sagan",
-    "model.d_model": 128,
+    "model.d_model": 96,
+    "model.n_heads": 2,
     "model.encoder_layers": 0,
     "model.decoder_layers": 0,
     "model.dropout": 0.0,
@@ -29,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "train.lr": 5e-4,
     "train.clip": 0.0,
     "train.label_smoothing": 0.0,
-    "train.average_span": 0.2,  # adversaries circle around what they are after
+    "train.average_span": 0.1,  # adversaries circle around what they are after
     "train.batch_tokens": 64,  # pictures
 }
 

@@ -14,7 +14,7 @@ def card(facts: Facts, folder: str) -> str:
     """The card as Markdown; `folder` is how the commands in it call the model."""
     config, how = facts.config, facts.config.of(GanConfig)
     sides, channels = rungs(how.side), widths(how.side, config.model.d_model)
-    maps = ", ".join(f"{side} x {side} x {width}" for side, width in zip(sides, channels, strict=True))
+    maps = ", ".join(f"{side} x {side} x {width}" for side, width in zip(sides[:-1], channels, strict=True))
     rung = attending(sides, how.attend)
     where = (
         f"attention ({config.model.n_heads} heads, {config.attention.score}) on maps of side {sides[rung]}"

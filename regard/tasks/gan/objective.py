@@ -62,7 +62,7 @@ class Adversaries(Objective):
         drawn = model.make(torch.randn(len(real), model.noise, device=real.device), labels).float()
         shown = torch.cat([augmented(real, kind), augmented(drawn.detach(), kind)])
         twice = None if labels is None else torch.cat([labels, labels])
-        true, false = model.judge(shown, twice).float().chunk(2)
+        true, false = model.judge(shown, twice, 2).float().chunk(2)
         yield Loss((F.relu(1 - true) + F.relu(1 + false)).sum(), "discriminator")
         with _fixed(model.discriminator):
             pleased = model.judge(augmented(drawn, kind), labels)

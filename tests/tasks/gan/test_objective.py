@@ -22,7 +22,7 @@ class Plain(nn.Module):
         made: Tensor = self.generator(noise).tanh().view(-1, 1, 4, 4)
         return made
 
-    def judge(self, pictures: Tensor, labels: Tensor | None) -> Tensor:
+    def judge(self, pictures: Tensor, labels: Tensor | None, sets: int = 1) -> Tensor:
         found: Tensor = self.discriminator(pictures.flatten(1))[:, 0]
         return found
 
