@@ -73,7 +73,7 @@ class Reader:
         if (engine := self._engine()) is not None:
             return engine.pooled(rows, pooling, threads=threads)  # type: ignore[no-any-return]
         out = torch.empty(len(rows), self.width, device=self.device)
-        for numbers, inputs in self._batches(rows):
+        for numbers, inputs in self.batches(rows):
             out[numbers] = pool(self.body.encode(inputs), inputs.real, pooling).float()
         return out
 
@@ -83,7 +83,7 @@ class Reader:
         if (engine := self._engine()) is not None:
             return engine.picked(rows, places, threads=threads)  # type: ignore[no-any-return]
         found: dict[int, Tensor] = {}
-        for numbers, inputs in self._batches(rows):
+        for numbers, inputs in self.batches(rows):
             hidden = self.body.encode(inputs).float()
             found |= {number: hidden[row, list(places[number])] for row, number in enumerate(numbers)}
         nothing = torch.empty(0, self.width, device=self.device)
@@ -104,7 +104,7 @@ class Reader:
         """The engine, if it can do what is asked here: it shows no attention and switches no heads off."""
         return None if running_tape() is not None or any_off() else self.engine
 
-    def _batches(self, rows: Rows) -> Iterator[tuple[list[int], Tokens]]:
+    def batches(self, rows: Rows) -> Iterator[tuple[list[int], Tokens]]:
         """The rows side by side, those of like length together."""
         for numbers in batches([len(row) for row in rows]):
             some = [rows[number] for number in numbers]

@@ -32,10 +32,12 @@ class LabelsConfig:
     pace: float = 0.1  # the rate of a trained encoder's last layer beside that of the labels
     decay: float = 0.85  # and of each layer beside the one above it
     hide: float = 0.0  # share of the tokens that are hidden while it learns
+    grams: int = 0  # rows of a table of runs of tokens that speak for labels of texts by themselves; 0: none
     column: str = "upos"  # of CoNLL-U, that holds the tags: upos, xpos, deprel
 
     def __post_init__(self) -> None:
         between("labels.count", self.count, 0, 100_000)
+        between("labels.grams", self.grams, 0, 4_000_000)
         for name in ("pace", "decay", "hide"):
             between(f"labels.{name}", getattr(self, name), 0, 1)
         one_of("labels.column", self.column, ("upos", "xpos", "deprel"))
@@ -53,7 +55,8 @@ class Labelling(Encoding):
         """An encoder with an output for labels."""
         from regard.models.labeller import Labeller
 
-        return Labeller(config, max(1, config.of(LabelsConfig).count), config.of(EmbedConfig).pooling)
+        how = config.of(LabelsConfig)
+        return Labeller(config, max(1, how.count), config.of(EmbedConfig).pooling, grams=how.grams)
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Labelled":
         """Files of one kind."""
@@ -78,6 +81,10 @@ class Labelling(Encoding):
             )
         chosen = self.fresh if base is None else self.further
         plain = {"model.output_transform": False, "model.output_bias": False, "labels.count": 0}
+        if self.words:
+            if asked.get("labels.grams"):
+                raise UsageError("labels.grams is for labels of texts; words have none")
+            plain["labels.grams"] = 0
         config = merge(config, plain | {key: value for key, value in chosen.items() if key not in asked})
         examples.by(config.of(LabelsConfig).column).refuse()
         return super().settle(config, asked, examples, base)
@@ -104,6 +111,8 @@ class Labelling(Encoding):
         model.body.load_state_dict({name: theirs[name] for name in own})
         if base.config.task == self.name and held.output.weight.shape == model.output.weight.shape:
             model.output.load_state_dict(held.output.state_dict())
+            if model.grams is not None and held.grams is not None:
+                model.grams.load_state_dict(held.grams.state_dict())
 
     def lesson(self, job: "Job") -> "Lesson":
         """Tokenizer, columns, cross-entropy, accuracy and macro F1."""
@@ -170,6 +179,8 @@ class Classify(Labelling):
         "model.encoder_layers": 1,
         "model.dropout": 0.4,
         "labels.hide": 0.3,
+        "labels.grams": 2**18,
+        "train.patience": 12,
         "train.lr": 2e-3,
     }
     noun = "classifier"

@@ -22,7 +22,7 @@ from regard.measure.score import Score
 from regard.models.folder import load_folder
 from regard.tasks.encoder import EmbedConfig
 from regard.tasks.encoder.load import equip
-from regard.tasks.encoder.reader import WINDOW, Reader, Reads
+from regard.tasks.encoder.reader import WINDOW, Reader, Reads, Rows
 from regard.tasks.labels.examples import Example, Labelled
 from regard.tasks.labels.lesson import LABELS, cut_words
 from regard.tasks.task import Evaluation, Judge
@@ -74,7 +74,8 @@ class Labels(Reads):
         """The label of each text, in their order."""
 
         def work(rows: list[list[int]]) -> list[Label]:
-            return self._named(self.reader.pooled(rows, self.model.pooling, threads=threads))
+            spoken = self._spoken(rows)
+            return self._named(self.reader.pooled(rows, self.model.pooling, threads=threads), spoken)
 
         return self.reader.stream(texts, work)
 
@@ -99,9 +100,20 @@ class Labels(Reads):
             yield from found
 
     @torch.inference_mode()
-    def _named(self, vectors: Tensor) -> list[Label]:
-        """The labels of vectors (N, D)."""
-        chances = self.model.output(vectors).float().softmax(-1)
+    def _spoken(self, rows: Rows) -> Tensor | None:
+        """What runs of tokens say of each row (N, L), if the model has a table of them."""
+        if self.model.grams is None:
+            return None
+        out = torch.empty(len(rows), len(self.names), device=self.reader.device)
+        for numbers, inputs in self.reader.batches(rows):
+            out[numbers] = self.model.grams(inputs.ids, inputs.real)
+        return out
+
+    @torch.inference_mode()
+    def _named(self, vectors: Tensor, spoken: Tensor | None = None) -> list[Label]:
+        """The labels of vectors (N, D), with what else speaks for labels (N, L)."""
+        said = self.model.output(vectors).float()
+        chances = self.model.agreed([said] if spoken is None else [said, spoken]).softmax(-1)
         best = chances.argmax(-1).tolist()
         return [
             Label(self.names[number], each[number], tuple(each))

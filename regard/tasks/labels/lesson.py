@@ -26,6 +26,7 @@ from regard.measure.score import Score
 from regard.models.card import escape
 from regard.models.folder import Loaded
 from regard.tasks.encoder.reader import FRAME
+from regard.tasks.labels import LabelsConfig
 from regard.tasks.labels.examples import Labelled
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, StoreFeed
@@ -36,6 +37,7 @@ LABELS = "labels.json"
 HELD_OUT, HELD_OUT_SHARE = 1000, 20  # examples at most, and one in so many
 CHUNK = 1000  # examples that are written at a time
 VALID_TOKENS = 4096  # of a batch of validation
+MOST_SPOKEN = 2**22  # numbers of the table of runs
 MOST_SHOWN = 30  # labels of a table that people can still read
 
 
@@ -156,8 +158,11 @@ class Labels(Objective):
         if self.hide and model.training:
             hidden = torch.rand(inputs.ids.shape, device=inputs.ids.device) < self.hide
             inputs = Tokens(inputs.ids.masked_fill(hidden, self.mask_id), inputs.mask)
-        logits = model(inputs, batch.spots).float()
-        yield Loss(F.cross_entropy(logits, batch.labels, label_smoothing=self.smoothing, reduction="sum"))
+        losses = [
+            F.cross_entropy(said.float(), batch.labels, label_smoothing=self.smoothing, reduction="sum")
+            for said in model.opinions(inputs, batch.spots)
+        ]
+        yield Loss(torch.stack(losses).mean())
 
 
 def _layer(name: str) -> int:
@@ -279,7 +284,8 @@ def lesson_for(job: Job, how: Any) -> Lesson:
 
 def _settled(config: Config, tokenizer: Tokenizer, labels: int, examples: int) -> Config:
     """The config with the sizes of the vocabulary and of the labels, and a dropout."""
-    changes: dict[str, Any] = {"labels.count": labels}
+    rows = min(config.of(LabelsConfig).grams, max(1, MOST_SPOKEN // labels))
+    changes: dict[str, Any] = {"labels.count": labels, "labels.grams": rows}
     if not config.model.vocab_size:
         changes["model.vocab_size"] = tokenizer.vocab_size
     if config.model.dropout < 0:

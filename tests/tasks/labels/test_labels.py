@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 import regard
 from regard.cli.main import run as command
+from regard.config import Config, merge
 from regard.data.inputs import Tokens
 from regard.kinds import TASKS
 from regard.models.folder import load_folder
+from regard.models.labeller import Labeller
 from regard.tasks.labels.examples import Labelled, read_tagged
 from regard.tasks.labels.lesson import LabelBatch, Labels, as_markdown, cut_words
 from regard.text.wordpiece import Marks, WordPieces
@@ -297,9 +299,9 @@ def test_tags_of_two_columns_or_of_another_one(
 
 def test_tokens_are_hidden_only_while_it_learns() -> None:
     class Seen(torch.nn.Module):
-        def forward(self, inputs: Tokens, spots: Any) -> torch.Tensor:
+        def opinions(self, inputs: Tokens, spots: Any) -> list[torch.Tensor]:
             self.ids = inputs.ids
-            return torch.zeros(len(inputs.ids), 2)
+            return [torch.zeros(len(inputs.ids), 2)]
 
     model = Seen()
     batch = LabelBatch(Tokens(torch.full((50, 20), 7)), None, torch.zeros(50, dtype=torch.int64))
@@ -318,3 +320,41 @@ def test_a_table_is_shown_while_it_can_be_read() -> None:
 def test_flags_of_other_tasks_are_refused(files: dict[str, Path]) -> None:
     with pytest.raises(regard.RegardError, match="takes no --parses"):
         TASKS["classify"].read([files["classify"]], parses=Path("x.conllu"))
+
+
+def test_runs_of_tokens_speak_too(files: dict[str, Path], tmp_path: Path) -> None:
+    """A classifier from nothing has both halves; the engine answers as the model does."""
+    assert train("classify", files["classify"], tmp_path / "m", *SHAPE, "--set", "labels.grams=101") == 0
+    held: Any = load_folder(tmp_path / "m").model.eval()
+    assert held.grams.weight.abs().max() > 0, "it has learned"
+    texts = ["the cat sat", "a dog", "mat " * 9, ""]
+    for engine in ("auto", "readable"):
+        labels = regard.load(tmp_path / "m", engine=engine, precision="fp32")
+        for text, label in zip(texts, labels.classify(texts), strict=True):
+            ids = torch.tensor([labels.row(text)])
+            with torch.no_grad():
+                wanted = held(Tokens(ids)).softmax(-1)[0]
+            assert np.allclose(label.chances, wanted, atol=1e-4)
+
+
+def test_each_half_learns_by_a_loss_of_its_own() -> None:
+    """What one of them says moves nothing of the other."""
+    config = merge(Config(), {"task": "classify", "model.kind": "encoder", "model.vocab_size": 31})
+    config = merge(config, {"model.d_model": 16, "model.encoder_layers": 1, "model.dropout": 0.0})
+    torch.manual_seed(4)
+    model = Labeller(config, 2, "mean", grams=53)
+    batch = LabelBatch(Tokens(torch.randint(4, 31, (5, 7))), None, torch.tensor([0, 1, 0, 1, 1]))
+    grads = []
+    for silent in (False, True):
+        torch.nn.init.normal_(model.grams.weight, std=0.0 if silent else 3.0)
+        model.zero_grad()
+        next(iter(Labels(0.1).losses(model, batch))).total.backward()
+        grads.append(model.output.weight.grad.clone())
+    assert torch.equal(*grads)
+
+
+def test_words_have_no_runs(
+    files: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert train("tag", files["tag"], tmp_path / "m", "--set", "labels.grams=7") == 2
+    assert "labels.grams is for labels of texts" in capfd.readouterr().err
