@@ -27,7 +27,7 @@ def write_together(folder: Path, files: Mapping[str, Callable[[Path], object]]) 
             _write(write, part)
         for path, part in parts.items():
             part.replace(path)
-        _sync_folder(folder)
+        sync_folder(folder)
     except BaseException as error:
         for part in parts.values():
             with contextlib.suppress(OSError):  # the failure that matters is on its way already
@@ -67,7 +67,7 @@ def remove_parts(folder: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the rename itself last; some file systems keep the folder apart from the file."""
     number = os.open(folder, os.O_RDONLY)
     try:

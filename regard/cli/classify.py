@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Overflow, Precision, refuse_overflow, takes
+from regard.cli.options import Device, Engine, Model, Overflow, Part, Precision, refuse_overflow, takes
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Options:
     ] = False
     top: Annotated[int, typer.Option(help="Pictures: so many of the likeliest labels.")] = 1
     overflow: Overflow = "cut"
+    part: Part = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
@@ -54,15 +55,21 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top < 1:
             raise UsageError(f"--top ({self.top}) must be 1 or more")
+        if self.part and self.given:
+            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
 
 
 @takes(Options)
 def classify(options: Options) -> None:
     """Say what kind each text or picture is."""
+    from regard.cli.parts import part_of
     from regard.cli.streams import reading, refuse_same_file, writing
     from regard.tasks.task import expect, task_of
 
     refuse_same_file(options.source, options.output)
+    part = part_of(options.part, options.source, options.output)
+    if part and part.there(options.model):
+        return
     pictures = task_of(options.model).name == "image"
     if not pictures:
         expect(options.model, "classify")
@@ -72,7 +79,8 @@ def classify(options: Options) -> None:
             for line in work(options, options.given):
                 write(line)
         return
-    with reading(options.source) as lines, writing(options.output) as write:
+    whole = part.reading() if part else reading(options.source)
+    with whole as lines, part.writing() if part else writing(options.output) as write:
         for line in work(options, lines):
             write(line)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Overflow, Precision, refuse_overflow, takes
+from regard.cli.options import Device, Engine, Model, Overflow, Part, Precision, refuse_overflow, takes
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Options:
         bool | None, typer.Option(help="Vectors of length 1.", show_default="the model's")
     ] = None
     overflow: Overflow = "cut"
+    part: Part = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
@@ -56,22 +57,30 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top and self.similar is None:
             raise UsageError("--top is how many lines of --similar F2 are shown, which was not given")
+        if self.part and self.similar is not None:
+            raise UsageError("--part shares out lines; --similar compares whole files")
 
 
 @takes(Options)
 def embed(options: Options) -> None:
     """Turn lines into vectors, or compare them."""
-    from regard.cli.streams import reading, refuse_same_file
+    from regard.cli.parts import part_of
+    from regard.cli.streams import reading, refuse_same_file, writing
 
     refuse_same_file(options.source, options.output)
+    part = part_of(options.part, options.source, options.output)
+    if part and part.there(options.model):
+        return
     embedder = _embedder(options)
-    with reading(options.source) as lines:
+    with part.reading() if part else reading(options.source) as lines:
         if options.similar is not None:
             _compare(options, embedder, list(lines))
         elif options.output.suffix == ".npy":
             _save(options.output, embedder, lines)
         else:
-            _write(options.output, (json.dumps(each.tolist()) for each in embedder.stream(lines)))
+            with part.writing() if part else writing(options.output) as write:
+                for each in embedder.stream(lines):
+                    write(json.dumps(each.tolist()))
     if embedder.reader.cut:
         note(
             f"{embedder.reader.cut:,} texts were longer than the {embedder.reader.longest:,} tokens that the "

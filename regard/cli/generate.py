@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import takes
+from regard.cli.options import Part, takes
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Options:
         Path,
         typer.Option("-i", "--input", metavar="F", readable=False, help="Prompts, a line each; - is stdin."),
     ] = Path("-")
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="F", help="- is stdout.")] = Path("-")
+    part: Part = None
     tokens: Annotated[int, typer.Option(help="Written at most.")] = 200
     temperature: Annotated[
         float | None, typer.Option(help="Draw; below 1 is more careful.", show_default="the likeliest")
@@ -69,6 +71,8 @@ class Options:
             raise UsageError(f"a prompt and -i {self.source} were given; prompts come from one of them")
         if self.overflow not in OVERFLOW:
             raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
+        if self.part and self.prompt is not None:
+            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
         if self.batch_size < 1:
             raise UsageError(f"--batch-size ({self.batch_size}) must be at least 1")
 
@@ -90,19 +94,25 @@ class Options:
 @takes(Options)
 def generate(options: Options) -> None:
     """Write on with a language model."""
-    from regard.cli.streams import reading, writing
+    from regard.cli.parts import part_of
+    from regard.cli.streams import is_standard, reading, refuse_same_file, writing
     from regard.tasks.task import expect, load
     from regard.text.normalise import one_line
 
     wish = options.wish()
+    refuse_same_file(options.source, options.output)
+    part = part_of(options.part, options.source, options.output)
+    if part and part.there(options.model):
+        return
     expect(options.model, "language")
     writer: Writer = load(options.model, precision=options.precision, engine=options.engine)
     if writer.note:
         print(writer.note, file=sys.stderr)
-    if options.prompt is not None and options.n == 1 and not options.as_json:
+    if options.prompt is not None and options.n == 1 and not options.as_json and is_standard(options.output):
         _watch(writer, options.prompt, wish)
         return
-    with reading(options.source) as lines, writing(Path("-")) as write:
+    whole = part.reading() if part else reading(options.source)
+    with whole as lines, part.writing() if part else writing(options.output) as write:
         prompts = lines if options.prompt is None else iter([options.prompt])
         for text in writer.generate(prompts, wish, batch=options.batch_size):
             write(_as_json(text) if options.as_json else one_line(text.text))

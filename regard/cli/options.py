@@ -26,6 +26,14 @@ Overflow = Annotated[
 ]
 Precision = Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")]
 Engine = Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")]
+Part = Annotated[
+    str | None,
+    typer.Option(
+        "--part",
+        metavar="I/N",
+        help="The I-th of N shares of the lines, into F.I-of-N; one that is there is not made again.",
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")]
 
 

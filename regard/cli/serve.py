@@ -3,14 +3,20 @@
 The work is regard/serving's, which is imported when the verb runs.
 """
 
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regard.cli.console import note
 from regard.cli.options import takes
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.serving.family import Place
+    from regard.serving.service import Service
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -54,6 +60,12 @@ class Options:
         list[str] | None,
         typer.Option("--allow-origin", metavar="URL", help="A site whose pages may ask; * is any."),
     ] = None
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=0, max=256, help="Processes on the port; SIGHUP reloads the models. 0: one, and no reload."
+        ),
+    ] = 0
     log_level: Annotated[
         str, typer.Option(help="debug, info (a JSON line a request, and when it is ready), warning, error.")
     ] = "warning"
@@ -81,12 +93,32 @@ def serve(options: Options) -> None:
         raise UsageError(f"{error.name} is not installed; pip install 'regard[serve]'") from error
     from regard.serving import server
     from regard.serving.app import build_app
-    from regard.serving.family import Loading, parse_place
+    from regard.serving.family import parse_place
+    from regard.serving.workers import Workers
+
+    places = [parse_place(argument) for argument in options.models]
+    listening = server.bind(options.host, options.port)
+
+    def work(ready: Callable[[], None] | None = None, first: bool = True) -> None:
+        service = _service(options, places)
+        service.quiet = not first
+        if first:
+            _say(options, service, listening)
+        server.serve(service, build_app(service, origins=tuple(options.origins or ())), listening, ready)
+
+    if options.workers:
+        Workers(options.workers, work, note).run()
+    else:
+        work()
+
+
+def _service(options: Options, places: "list[Place]") -> "Service":
+    """The state of one process."""
+    from regard.serving.family import Loading
     from regard.serving.journal import Journal
     from regard.serving.limits import Limits
     from regard.serving.service import Service
 
-    places = [parse_place(argument) for argument in options.models]
     limits = Limits(
         characters=options.max_chars,
         requests=options.queue,
@@ -95,10 +127,12 @@ def serve(options: Options) -> None:
         cache=options.cache * 1_000_000,
     )
     loading = Loading(options.device, options.precision, options.engine)
-    service = Service(
-        places, limits, tuple(options.api_keys or ()), loading, journal=Journal(options.log_level)
-    )
-    listening = server.bind(options.host, options.port)
+    keys = tuple(options.api_keys or ())
+    return Service(places, limits, keys, loading, journal=Journal(options.log_level))
+
+
+def _say(options: Options, service: "Service", listening: socket.socket) -> None:
+    """What is served, and where."""
     for family in service.served:
         for place in family.places.values():
             note(family.line(place))
@@ -106,4 +140,3 @@ def serve(options: Options) -> None:
         note(f"warning: anybody who reaches {options.host} can use this server: no --api-key is set")
     host, port = listening.getsockname()[:2]
     note(f"serving at http://{f'[{host}]' if ':' in host else host}:{port} (Ctrl-C ends)")
-    server.serve(service, build_app(service, origins=tuple(options.origins or ())), listening)

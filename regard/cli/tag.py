@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Precision, takes
+from regard.cli.options import Device, Engine, Model, Part, Precision, takes
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.tasks.labels.labeller import Labels
@@ -36,26 +37,36 @@ class Options:
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a sentence: words, tags, probabilities.")
     ] = False
+    part: Part = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
+
+    def __post_init__(self) -> None:
+        if self.part and self.text is not None:
+            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
 
 
 @takes(Options)
 def tag(options: Options) -> None:
     """Say what each word is."""
+    from regard.cli.parts import part_of
     from regard.cli.streams import reading, refuse_same_file, writing
     from regard.process.device import pick_device
     from regard.tasks.labels.labeller import words_of
     from regard.tasks.task import expect, load
 
     refuse_same_file(options.source, options.output)
+    part = part_of(options.part, options.source, options.output)
+    if part and part.there(options.model):
+        return
     expect(options.model, "tag")
     device = pick_device(options.device)
     labels: Labels = load(options.model, device=device, precision=options.precision, engine=options.engine)
     if labels.reader.note:
         note(labels.reader.note)
-    with reading(options.source) as lines, writing(options.output) as write:
+    whole = part.reading() if part else reading(options.source)
+    with whole as lines, part.writing() if part else writing(options.output) as write:
         given = lines if options.text is None else iter([options.text])
         cut = str.split if options.words else words_of
         for line in _tagged(labels, map(cut, given), options.as_json):

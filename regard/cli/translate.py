@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import counted
-from regard.cli.options import takes
+from regard.cli.options import Part, takes
 from regard.errors import DataError, UsageError
 from regard.files.file import FORMATS, format_of
 from regard.foreign import LONGEST_LINE
@@ -131,10 +131,13 @@ class Options:
         bool,
         typer.Option("--shortlist", help="Choose from the folder's shortlist (regard shortlist): faster."),
     ] = False
+    part: Part = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
         self._check_texts()
+        if self.part and (self.text or self.document or self.parses or self.kind != "text"):
+            raise UsageError("--part shares out the lines of a file; give it with -i FILE and plain text")
         if self.text and str(self.source) != "-":
             raise UsageError(f"there is a text to translate and a file, {self.source}; give one of them")
         if self.n_best > 1 and not self.told:
@@ -204,19 +207,24 @@ class Options:
 @takes(Options)
 def translate(options: Options) -> None:
     """Translate text, line by line."""
+    from regard.cli.parts import part_of
     from regard.cli.streams import reading, refuse_same_file, writing
     from regard.text.normalise import one_line
 
     refuse_same_file(options.source, options.output)
+    part = part_of(options.part, options.source, options.output)
+    if part and part.there(options.model):
+        return
     if options.kind != "text" and not options.text:
         from regard.cli.files import translate_file
 
         translate_file(options.source, options.output, options.kind, lambda texts: _seen(options, texts))
         return
-    with contextlib.nullcontext(_given(options)) if options.text else reading(options.source) as lines:
+    whole = part.reading() if part else reading(options.source)
+    with contextlib.nullcontext(_given(options)) if options.text else whole as lines:
         lines = _folded(lines) if options.document else lines
         found = _seen(options, lines)
-        with writing(options.output) as write:
+        with part.writing() if part else writing(options.output) as write:
             for each in found:
                 write(_as_json(each) if options.told else one_line(each.text))
 

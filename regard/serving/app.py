@@ -61,6 +61,7 @@ class Shared:
             Route("/model", self.model),
             Route("/metrics", self.metrics, gives={"content": {"text/plain": {}}}),
             Route("/health", self.health, gives={"model": schema.Health}),
+            Route("/live", self.live, gives={"model": schema.Health}),
         )
 
     async def attention(self, request: Request) -> Response:
@@ -128,6 +129,11 @@ class Shared:
         """Whether the server is loading, ready or draining."""
         return answer({"status": self.service.state}, 200 if self.service.state == READY else 503)
 
+    async def live(self, request: Request) -> Response:
+        """Whether the process is worth keeping: also while it loads and drains. Who works must be there."""
+        alive = self.service.fault is None and self.service.working
+        return answer({"status": self.service.state}, 200 if alive else 503)
+
 
 class Direct:
     """The application, with a short way to what is asked most: no layers between the guard and the route."""
@@ -157,6 +163,8 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         loading = asyncio.create_task(service.load())
+        if service.quiet:
+            await loading
         yield
         loading.cancel()
         service.close()

@@ -17,6 +17,7 @@ from regard.serving.limits import LOOKS, Refusal
 if TYPE_CHECKING:
     from regard.serving.service import Service
 
+_ASKED_OFTEN = ("/health", "/live")  # by whoever watches the process: nobody waits for it
 LINGER = 1.0  # seconds that a refused body is read and thrown away
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -60,7 +61,7 @@ class Guard:
         path = scope["path"] if scope["path"] in self.counted else "other"
         began = time.perf_counter()
         scope["places"] = []  # what the request has in the room, until it is answered
-        self.service.under_way += path != "/health"
+        self.service.under_way += path not in _ASKED_OFTEN
         self.service.looks += path == "/attention"
         try:
             if path in self.queued and await self._turned_away(path, passage):
@@ -69,7 +70,7 @@ class Guard:
         finally:
             for place in scope["places"]:
                 place.leave()
-            self.service.under_way -= path != "/health"
+            self.service.under_way -= path not in _ASKED_OFTEN
             self.service.looks -= path == "/attention"
             seconds = time.perf_counter() - began
             self.service.metrics.answered(path, passage.status, seconds)

@@ -7,9 +7,11 @@ the process ends; a second signal ends it at once. Before this file: `regard ser
 import asyncio
 import logging
 import resource
+import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,13 +24,15 @@ from regard.errors import UsageError
 from regard.process.allocator import return_freed_memory
 from regard.serving.guard import Guard, in_bytes
 from regard.serving.limits import CONNECTIONS, HEAD, HEADERS, Refusal
-from regard.serving.service import DRAINING, Service
+from regard.serving.service import DRAINING, READY, Service
+from regard.serving.workers import RETIRE
 
 FIRST_WORDS = 10.0  # seconds that a new connection may be silent
 KEEP_ALIVE = 15
 BACKLOG = 1024  # connections that wait to be taken
 TAKEN = 8  # connections that are taken at a time
 SPARE = 3 * TAKEN + 16  # descriptors for those on their way in, which are not counted yet, and for files
+ON_THEIR_WAY = 0.5  # seconds in which a connection that was taken is counted
 SMALL = 5  # digits of the length of a body that is read up where its request is turned away
 SWITCH = 0.001  # seconds until a thread has to hand the interpreter to another that waits for it
 logger = logging.getLogger("regard.serving")
@@ -192,6 +196,8 @@ class Server(uvicorn.Server):
         self.signal = 0
         self.patience = 0.0  # until when those under way are waited for
         self.quiet_until = 0.0  # no trouble is told before
+        self.ready: Callable[[], None] | None = None  # to be called once, when it is
+        self.retiring = 0.0  # since when it only answers those that are connected; others take who comes
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen; asyncio takes as many newcomers at a time as it lets wait, which are too many to count."""
@@ -214,11 +220,35 @@ class Server(uvicorn.Server):
         self.service.state, self.signal = DRAINING, sig
         self.patience = time.monotonic() + self.service.limits.drain_seconds
 
+    def retire(self) -> None:
+        """Take no more connections, answer whom it has for a while, and end."""
+        self.retiring = time.monotonic()
+        for server in self.servers:
+            server.close()
+
+    def _retired(self) -> bool:
+        """Whether those that were connected when it retired have gone; each goes after one answer more."""
+        if not self.retiring:
+            return False
+        self.config.encoded_headers = [(b"connection", b"close")]
+        since = time.monotonic() - self.retiring
+        gone = not self.server_state.connections and self.service.idle and since > ON_THEIR_WAY
+        return gone or since > self.service.limits.drain_seconds
+
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second: whether to end."""
+        if self.ready is not None and self.service.state == READY:
+            self.ready()
+            self.ready = None
+        if self._retired() and not self.signal:
+            self.service.state, self.signal = DRAINING, RETIRE
+            self.patience = time.monotonic() + self.service.limits.drain_seconds
         drained = self.service.idle or time.monotonic() > self.patience
         if self.signal and drained and not self.should_exit:
-            super().handle_exit(self.signal, None)
+            if self.signal == RETIRE:
+                self.should_exit = True  # nothing was wrong
+            else:
+                super().handle_exit(self.signal, None)
         if self.service.fault is not None:
             self.should_exit = True
         return await super().on_tick(counter)
@@ -247,8 +277,10 @@ def _cannot(host: str, port: int, error: Exception) -> UsageError:
     return UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --host or --port")
 
 
-def serve(service: Service, app: Any, listening: socket.socket) -> None:
-    """Answer until told to end; the fault of loading, if there was one."""
+def serve(
+    service: Service, app: Any, listening: socket.socket, ready: Callable[[], None] | None = None
+) -> None:
+    """Answer until told to end; the fault of loading, if there was one. `ready` is called when it is."""
     return_freed_memory()
     config = uvicorn.Config(
         app,
@@ -269,8 +301,12 @@ def serve(service: Service, app: Any, listening: socket.socket) -> None:
     )  # a client's mistakes are not the log's business
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
+    server = Server(config, service)
+    if ready is not None:  # it is one of several
+        server.ready = ready
+        signal.signal(RETIRE, lambda number, frame: server.retire())
     try:
-        Server(config, service).run(sockets=[listening])
+        server.run(sockets=[listening])
     finally:
         sys.setswitchinterval(before)
     if service.fault is not None:

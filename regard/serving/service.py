@@ -38,6 +38,7 @@ class Service:
     metrics: Metrics = field(default_factory=Metrics)
     journal: Journal = field(default_factory=Journal)
     state: str = LOADING
+    quiet: bool = False  # it answers nobody before it is ready: others do
     fault: Exception | None = None
     under_way: int = 0  # requests that are being answered
     threads: int = 1  # of the engine
@@ -116,6 +117,11 @@ class Service:
         """Whether nobody waits for an answer."""
         resting = all(family.idle for family in self.served)
         return resting and self.quick.idle and self.slow.idle and self.under_way == 0
+
+    @property
+    def working(self) -> bool:
+        """Whether the threads that do the work are all there, as far as they were started."""
+        return all(thread.is_alive() for batcher in (self.quick, self.slow) for thread in batcher.threads)
 
     def close(self) -> None:
         """Begin nothing more."""

@@ -1,0 +1,88 @@
+"""Bulk work in parts: `--part 3/8` answers the third of eight shares of the lines, whole or not at all.
+
+Every line is answered by itself, so the parts, put together, are what one process writes. A part that is
+there is not made again, unless its input or its model is newer: what died is started once more.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from regard.atomic import TEMPORARY, sync_folder
+from regard.cli.console import note
+from regard.cli.streams import is_standard, reading, writing
+from regard.errors import UsageError, shown
+
+MOST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which share of which file goes where."""
+
+    number: int  # from 1
+    of: int
+    source: Path
+    output: Path  # of the whole; there is none yet
+
+    @property
+    def path(self) -> Path:
+        """Where it goes: names sort as the parts do.
+
+        >>> Part(3, 12, Path("in"), Path("out.de")).path.name
+        'out.de.03-of-12'
+        """
+        width = len(str(self.of))
+        return self.output.with_name(f"{self.output.name}.{self.number:0{width}}-of-{self.of}")
+
+    def there(self, model: Path) -> bool:
+        """Whether it was made before of what is there now; said if so."""
+        if not self.path.exists():
+            return False
+        made = self.path.stat().st_mtime_ns
+        found = [path for path in (self.source, model / "model.safetensors") if path.exists()]
+        if any(path.stat().st_mtime_ns > made for path in found):
+            return False
+        note(f"{self.path} is there already")
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[Iterator[str]]:
+        """Its lines; all are counted first."""
+        with reading(self.source) as lines:
+            count = sum(1 for _ in lines)
+        with reading(self.source) as lines:
+            yield islice(lines, (self.number - 1) * count // self.of, self.number * count // self.of)
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[str], None]]:
+        """A function that writes a line; the file has its name when the block ends well."""
+        under = self.path.with_name(f"{self.path.name}.{os.getpid()}{TEMPORARY}")
+        try:
+            with writing(under) as write:
+                yield write
+            with under.open("rb") as file:
+                os.fsync(file.fileno())
+            under.replace(self.path)
+            sync_folder(self.path.parent)
+        finally:
+            under.unlink(missing_ok=True)
+
+
+def part_of(asked: str | None, source: Path, output: Path) -> Part | None:
+    """The part that is asked for, if one is."""
+    if asked is None:
+        return None
+    number, _, of = asked.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of) <= MOST):
+        raise UsageError(f"--part ({shown(asked, 20)}) must be I/N, the I-th of N parts: 3/8")
+    if is_standard(source) or is_standard(output):
+        raise UsageError("--part needs a file that can be read again (-i) and a name for its output (-o)")
+    if output.suffix in (".gz", ".npy"):
+        raise UsageError(
+            f"--part writes plain lines; name an output (-o) that does not end with {output.suffix}"
+        )
+    return Part(int(number), int(of), source, output)
