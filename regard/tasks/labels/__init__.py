@@ -183,6 +183,19 @@ class Classify(Labelling):
         "train.patience": 12,
         "train.lr": 2e-3,
     }
+    epochs, seen = (
+        12,
+        80_000,
+    )  # texts are read so often, or until so many were read: then they are known by heart
+
+    def settle(self, config: Config, asked: Mapping[str, Any], examples: Any, base: Config | None) -> Config:
+        """From nothing, no longer than the texts have something to teach."""
+        config = super().settle(config, asked, examples, base)
+        if base is not None or {"train.max_epochs", "train.max_steps"} & asked.keys():
+            return config
+        count = sum(examples.labels().values())
+        return merge(config, {"train.max_epochs": max(self.epochs, self.seen // count)})
+
     noun = "classifier"
     verb = "classify"
     serves = "regard.serving.encoders:Classify"

@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "model.d_ff": 256,
     "model.dropout": 0.1,
     "labels.hide": 0.0,
+    "train.max_epochs": 0,
     "train.lr": 4e-3,
 }
 Words = list[tuple[str, str]]

@@ -22,6 +22,7 @@ from regard.tasks.labels.examples import Labelled, read_tagged
 from regard.tasks.labels.lesson import LabelBatch, Labels, as_markdown, cut_words
 from regard.text.wordpiece import Marks, WordPieces
 from regard.training.objective import Loss
+from regard.training.settle import settle
 
 TEXTS = [("the cat sat", "cat"), ("a dog", "dog"), ("the dog sat on a mat", "dog"), ("cats", "cat")] * 12
 WORDS = {"the": "DET", "a": "DET", "cat": "NOUN", "dog": "NOUN", "mat": "NOUN", "sat": "VERB", "on": "ADP"}
@@ -351,6 +352,12 @@ def test_each_half_learns_by_a_loss_of_its_own() -> None:
         next(iter(Labels(0.1).losses(model, batch))).total.backward()
         grads.append(model.output.weight.grad.clone())
     assert torch.equal(*grads)
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [({}, 80_000 // len(TEXTS)), ({"train.max_steps": 5}, 0)])
+def test_few_texts_are_not_read_for_ever(asked: dict[str, Any], wanted: int, files: dict[str, Path]) -> None:
+    task = TASKS["classify"]
+    assert settle(task, None, None, asked, examples=task.read([files["classify"]])).train.max_epochs == wanted
 
 
 def test_words_have_no_runs(
