@@ -3,6 +3,7 @@
 python docs/screenshots.py runs/multi30k "Two dogs run through the snow." docs/images
 python docs/screenshots.py runs/stories "Once upon a time" docs/images
 python docs/screenshots.py runs/demo-masked "Tuesday, [MASK] 3, 2026: in 5 [MASK]" docs/images
+python docs/screenshots.py runs/voice seven.wav docs/images
 
 It starts `regard serve` with the model and types the text: a sentence, or the beginning of one for a language
 model. It needs Debian's Chromium and Playwright
@@ -120,6 +121,17 @@ def shoot_reading(browser: Any, address: str, text: str, path: Path) -> None:
     page.screenshot(path=path)
 
 
+def shoot_hearing(browser: Any, address: str, recording: str, images: Path) -> None:
+    """The page of a recogniser, with words under the sound and one token pointed at."""
+    page = browser.new_page(viewport=SIZE | {"height": 1000}, device_scale_factor=1.5)
+    page.set_default_timeout(300_000)
+    page.goto(address)
+    page.locator("input[type=file]").set_input_files(recording)
+    page.locator(".sound-tokens button").nth(4).hover()
+    page.wait_for_timeout(FADED)
+    page.screenshot(path=images / "speech.png", full_page=True)
+
+
 def main() -> None:
     """Write the pictures of one sentence."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -132,6 +144,8 @@ def main() -> None:
         task = task_of(Path(given.model.rpartition("=")[2]))
         if task.name == "language":
             shoot_writing(browser, address, given.text, given.images)
+        elif task.name == "speech":
+            shoot_hearing(browser, address, given.text, given.images)
         elif isinstance(task, Encoding):
             shoot_reading(browser, address, given.text, given.images / f"{task.verb}.png")
         else:

@@ -39,9 +39,10 @@ def model() -> Speech:
     return found
 
 
-@pytest.fixture(scope="module")
-def inputs() -> Frames:
-    return Frames(torch.from_numpy(np.random.default_rng(3).normal(size=(1, 127, 13)).astype(np.float32)))
+@pytest.fixture(scope="module", params=[127, 607])  # places look one by one, or together
+def inputs(request: pytest.FixtureRequest) -> Frames:
+    size = 1, request.param, 13
+    return Frames(torch.from_numpy(np.random.default_rng(3).normal(size=size).astype(np.float32)))
 
 
 @pytest.fixture(scope="module")

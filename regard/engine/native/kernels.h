@@ -168,6 +168,8 @@ struct Kernels {
     // y = act(what opens) · what passes, from panels of both in turn: x (2 n), y (n); n is a multiple of 16.
     void (*gate)(const float* x, Activation, int n, float* y);
     void (*quantise)(const float* x, int n, uint8_t* y, float* scale, int32_t* zero);
+    // e^(score - the largest) in place of each score, of which there is room for a multiple of 16; 1 / their sum.
+    float (*soften)(float* scores, int count);
     void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);

@@ -10,6 +10,8 @@
 
 namespace regard {
 
+constexpr int LONG = 256, TILE = 64;  // places of a source whose queries look together, and how many of them do
+
 float log_mass(const Mass* parts, int count) {
     float peak = parts[0].max, total = 0;
     for (int i = 1; i < count; i++) peak = std::max(peak, parts[i].max);
@@ -114,6 +116,36 @@ const int32_t* Worker::ramp(int stride, int count) {
     return ramp_.data();
 }
 
+// Keys (count, width) and values, turned over, as two matrices.
+void Worker::take_keys(const Seen& seen, int width) {
+    float* own = taken_.fit((size_t)seen.count * width);
+    for (int i = 0; i < seen.count; i++)
+        std::memcpy(own + (size_t)i * width, seen.k + seen.offsets[i], (size_t)width * sizeof(float));
+    keys_.pack(own, nullptr, seen.count, width, FP32, k_);
+    for (int i = 0; i < seen.count; i++)
+        for (int c = 0; c < width; c++) own[(size_t)c * seen.count + i] = seen.v[seen.offsets[i] + c];
+    values_.pack(own, nullptr, width, seen.count, FP32, k_);
+}
+
+// What `attend` does, for TILE queries at a time: each key and value is read once for all of them.
+void Worker::look_together(const float* q, int rows, int stride, const Side& side, float* out, int out_stride) {
+    const int width = side.width, wide = keys_.width();
+    float* tile = tile_.fit((size_t)TILE * (width + wide));
+    float* scores = tile + (size_t)TILE * width;
+    for (int begin = 0; begin < rows; begin += TILE) {
+        const int m = std::min(TILE, rows - begin);
+        float factors[TILE], *to = out + (size_t)begin * out_stride;
+        for (int i = 0; i < m; i++)
+            for (int c = 0; c < width; c++)
+                tile[(size_t)i * width + c] = q[(size_t)(begin + i) * stride + c] * side.score_scale;
+        k_.product(keys_, {tile, nullptr, nullptr, nullptr, m, width}, 0, keys_.panels, {scores, wide});
+        for (int i = 0; i < m; i++) factors[i] = k_.soften(scores + (size_t)i * wide, keys_.n);
+        k_.product(values_, {scores, nullptr, nullptr, nullptr, m, wide}, 0, values_.panels, {to, out_stride});
+        for (int i = 0; i < m; i++)
+            for (int c = 0; c < width; c++) to[(size_t)i * out_stride + c] *= factors[i];
+    }
+}
+
 void Worker::self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part) {
     int group = side.heads / side.kv_heads, items = (int)sources.size() * side.kv_heads;
     int heads_width = side.heads * side.width, keys = side.kv_heads * side.width, first = 0;
@@ -129,7 +161,13 @@ void Worker::self_attention(const Side& side, const std::vector<Source>& sources
                     turn_head(base + (size_t)i * stride + h * side.width, i);
             }
             Seen seen{k, k + keys, ramp(stride, source.length), source.length};
-            for (int i = 0; i < source.length; i++)
+            if (source.length >= LONG) {
+                take_keys(seen, side.width);
+                for (int h = head * group; h < (head + 1) * group; h++)
+                    look_together(base + h * side.width, source.length, stride, side,
+                                  desk_.heads.get() + (size_t)first * heads_width + h * side.width, heads_width);
+            }
+            for (int i = 0; source.length < LONG && i < source.length; i++)
                 for (int h = head * group; h < (head + 1) * group; h++)
                     k_.attend(base + (size_t)i * stride + h * side.width, seen, side.width, side.score_scale,
                               room(source.length),

@@ -229,6 +229,8 @@ private:
     void add_pair(int row, int32_t before, int32_t id);
     void turn_head(float* head, int position) const;
     void self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part);
+    void take_keys(const Seen& seen, int width);
+    void look_together(const float* q, int rows, int stride, const Side& side, float* out, int out_stride);
     void read_through(const std::vector<Source>& sources);
     void remember(const std::vector<Source>& sources, const Rows& rows, int part);
     void give(const std::vector<Source>& sources, Pooling pooling, int part);
@@ -256,6 +258,8 @@ private:
     Rows prepared_;                           // the left side of the last product
     uint32_t prepared_at_ = 0;                // the piece of work that it belongs to
     Buffer<float> normed_, scale_, scores_, logits_;
+    Matrix keys_, values_;         // of a long source's head, as matrices that its queries are multiplied with
+    Buffer<float> taken_, tile_;
     Buffer<uint8_t> bytes_;
     Buffer<int32_t> zero_;
     std::vector<int32_t> ramp_;
