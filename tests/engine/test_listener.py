@@ -63,10 +63,10 @@ def test_it_hears_and_writes_what_the_readable_one_does(
 ) -> None:
     packed = PackedListener(model, precision="fp32", threads=threads)
     heard = packed.hear(inputs)
-    torch.testing.assert_close(heard.states, wanted[0], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(heard.states, wanted[0], atol=1e-3, rtol=1e-3)
     logits, state = packed.read(PROMPT, packed.begin(heard))
     for token, each in zip([*REST, 0], wanted[1], strict=True):
-        torch.testing.assert_close(logits, each, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(logits, each, atol=1e-3, rtol=1e-3)
         logits, state = packed.read([token], state)
 
 

@@ -5,6 +5,7 @@ segments), with `hearing` (long ones, piece by piece), `timing` (words by cross-
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -99,6 +100,18 @@ class SpeechTask(Task):
         from regard.tasks.speech.family import FAMILY
 
         return FAMILY
+
+    def compared(self, folder: Path, files: Sequence[Path]) -> Evaluation:
+        """With the seconds that it hears ahead, or all that it hears at once."""
+        from regard.config.file import read_config
+        from regard.measure.score import Score
+        from regard.tasks.speech.card import look_ahead
+
+        found, config = self.evaluate(folder, files), read_config(folder)
+        ahead = look_ahead(config)
+        delay = config.of(SpeechConfig).heard if ahead is None else ahead
+        more = {"delay": Score(delay, higher=False, label="delay (s)", digits=2)}
+        return replace(found, scores=dict(found.scores) | more)
 
     def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
         """By WER."""
