@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,9 +22,9 @@ from regard.serving import limits as bounds
 from regard.serving import schema
 from regard.serving.answers import in_json, ready
 from regard.serving.door import read, results
-from regard.serving.engine import check_heads
 from regard.serving.family import Family, Place, Route
 from regard.serving.limits import Refusal
+from regard.serving.looking import HeadsOff, Off, checked, off_of, wrong
 from regard.tasks.task import Task, with_article
 
 if TYPE_CHECKING:
@@ -54,9 +54,7 @@ class Inspection(schema.Given):
     model: Name = ""
     drawing: Annotated[str, Field(max_length=1000, description="The class; any text where there are none.")]
     seed: Seed = 1
-    heads_off: Annotated[
-        dict[str, schema.Heads], BeforeValidator(schema.as_object), Field(max_length=bounds.HEADS_OFF)
-    ] = Field(default_factory=dict)
+    heads_off: HeadsOff = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Glimpse:
 
     model: str
     seed: int
-    off: tuple[tuple[str, tuple[int, ...]], ...]
+    off: Off
 
 
 class Drawings(Family):
@@ -145,7 +143,7 @@ class Drawings(Family):
         try:
             return drawer.number_of(label)
         except RegardError as error:
-            raise Refusal(400, f"Invalid request: {field}: {error}", param=field) from error
+            raise wrong(field, str(error)) from error
 
     def run(self, wish: Any, texts: Sequence[Any], threads: int) -> list[bytes]:
         """PNGs in base64, or the JSON of looks."""
@@ -164,18 +162,15 @@ class Drawings(Family):
         name, drawer = self.named(ask.model)
         if drawer.names:
             self._number(drawer, ask.drawing, "drawing")
-        try:
-            check_heads(drawer.model, ask.heads_off)
-        except RegardError as error:
-            raise Refusal(400, f"Invalid request: heads_off: {error}", param="heads_off") from error
+        checked(drawer.model, ask.heads_off)
         seat = self.service.room.enter(long=True)
         request.scope["places"].append(seat)
         seat.hold(bounds.LOOK_NUMBERS * bounds.NUMBER)
-        off = tuple((site, tuple(sorted(set(heads)))) for site, heads in sorted(ask.heads_off.items()))
-        job = self.service.slow.submit((self, Glimpse(name, ask.seed, off)), [ask.drawing], [1])
+        wish = Glimpse(name, ask.seed, off_of(ask.heads_off))
+        job = self.service.slow.submit((self, wish), [ask.drawing], [1])
         self.service.expect(seat, job.give_up)
         try:
             (body,) = await results(request, job, self.service.slow)
         except RegardError as error:  # nothing to look at
-            raise Refusal(400, f"Invalid request: drawing: {error}", param="drawing") from error
+            raise wrong("drawing", str(error)) from error
         return ready(body)

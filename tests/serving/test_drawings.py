@@ -87,6 +87,7 @@ def test_another_model_is_not_there(drawing, server):
 def test_the_page_draws_and_looks(browser, drawing):
     opened = Opened(browser.new_page())
     page = opened.page
+    page.set_default_timeout(60_000)
     page.goto(f"{drawing.url}/#task=gan&class=lying&seed=5")
     page.wait_for_selector(".drawings img:nth-child(24)")
     page.wait_for_selector("canvas.picture")
