@@ -3,9 +3,11 @@
 The work is regard/serving's, which is imported when the verb runs.
 """
 
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from regard.serving.service import Service
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+_PREFIX = re.compile(r"(/[A-Za-z0-9_.~-]+)+")
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -47,6 +50,21 @@ class Options:
             help="Answer only those who send it; several.",
         ),
     ] = None
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--api-keys", metavar="F.toml", help="Keys with limits of their own; see docs/serving.md."
+        ),
+    ] = None
+    req_limit: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Requests a minute of each client; 0: any number.")
+    ] = 0
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Tell clients apart by the proxy's X-Forwarded-For.")
+    ] = False
+    url_prefix: Annotated[
+        str, typer.Option(metavar="/PATH", help="What all addresses begin with, behind a proxy.")
+    ] = ""
     max_chars: Annotated[int, typer.Option(min=1, max=10_000_000, help="Characters in one request.")] = (
         100_000
     )
@@ -55,6 +73,12 @@ class Options:
     cache: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="MB for keys and values of texts that are written.")
     ] = 256
+    remember: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="MB for sentences that come again; 0: none is kept.")
+    ] = 0
+    pivot: Annotated[
+        str, typer.Option(metavar="CODE", help="Translate pairs without a model by way of this language.")
+    ] = ""
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Sentences translated together.")] = 32
     origins: Annotated[
         list[str] | None,
@@ -74,12 +98,18 @@ class Options:
     )
     engine: Annotated[str, typer.Option(help="native, readable; auto: native where it can.")] = "auto"
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu"
+    shortlist: Annotated[
+        bool,
+        typer.Option("--shortlist", help="Translators choose from their shortlists, where they have one."),
+    ] = False
 
     def __post_init__(self) -> None:
         if any(not key for key in self.api_keys or ()):
             raise UsageError("an --api-key is empty; leave it out to ask for none")
         if self.log_level not in LOG_LEVELS:
             raise UsageError(f"--log-level ({self.log_level}) must be one of {', '.join(LOG_LEVELS)}")
+        if self.url_prefix and not _PREFIX.fullmatch(self.url_prefix):
+            raise UsageError(f"--url-prefix ({self.url_prefix}) must be like /translate: a slash, then words")
 
 
 @takes(Options)
@@ -104,7 +134,8 @@ def serve(options: Options) -> None:
         service.quiet = not first
         if first:
             _say(options, service, listening)
-        server.serve(service, build_app(service, origins=tuple(options.origins or ())), listening, ready)
+        app = build_app(service, origins=tuple(options.origins or ()), prefix=options.url_prefix)
+        server.serve(service, app, listening, ready)
 
     if options.workers:
         Workers(options.workers, work, note).run()
@@ -116,6 +147,7 @@ def _service(options: Options, places: "list[Place]") -> "Service":
     """The state of one process."""
     from regard.serving.family import Loading
     from regard.serving.journal import Journal
+    from regard.serving.keys import read_keys
     from regard.serving.limits import Limits
     from regard.serving.service import Service
 
@@ -126,9 +158,24 @@ def _service(options: Options, places: "list[Place]") -> "Service":
         seconds=options.max_seconds,
         cache=options.cache * 1_000_000,
     )
-    loading = Loading(options.device, options.precision, options.engine)
-    keys = tuple(options.api_keys or ())
-    return Service(places, limits, keys, loading, journal=Journal(options.log_level))
+    loading = Loading(
+        options.device,
+        options.precision,
+        options.engine,
+        options.shortlist,
+        options.pivot,
+        options.remember * 1_000_000,
+    )
+    keys = (*(options.api_keys or ()), *(read_keys(options.key_file) if options.key_file else ()))
+    return Service(
+        places,
+        limits,
+        keys,
+        loading,
+        journal=Journal(options.log_level),
+        req_limit=options.req_limit,
+        behind_proxy=options.behind_proxy,
+    )
 
 
 def _say(options: Options, service: "Service", listening: socket.socket) -> None:
@@ -136,7 +183,8 @@ def _say(options: Options, service: "Service", listening: socket.socket) -> None
     for family in service.served:
         for place in family.places.values():
             note(family.line(place))
-    if not options.api_keys and options.host not in LOCAL:
+    if not service.clients and options.host not in LOCAL:
         note(f"warning: anybody who reaches {options.host} can use this server: no --api-key is set")
     host, port = listening.getsockname()[:2]
-    note(f"serving at http://{f'[{host}]' if ':' in host else host}:{port} (Ctrl-C ends)")
+    where = f"[{host}]" if ":" in host else host
+    note(f"serving at http://{where}:{port}{options.url_prefix} (Ctrl-C ends)")

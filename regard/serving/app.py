@@ -23,7 +23,7 @@ from regard.serving.about import description
 from regard.serving.answers import answer, in_json, ready, refuse
 from regard.serving.door import read, read_fields
 from regard.serving.family import Family, Place, Route
-from regard.serving.guard import Guard
+from regard.serving.guard import Guard, asked_path
 from regard.serving.limits import Refusal
 from regard.serving.service import READY, Service
 
@@ -143,22 +143,23 @@ class Direct:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One request."""
-        route = self.routes.get(scope["path"]) if scope["type"] == "http" else None
+        path = asked_path(scope) if scope["type"] == "http" else ""
+        route = self.routes.get(path)
         if route is None or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
         try:
             response = await route(Request(scope, receive))
         except Refusal as refusal:
-            response = refuse(refusal, scope["path"])
+            response = refuse(refusal, path)
         except Exception:
-            logger.exception("%s failed", scope["path"])
-            response = _faulty(scope["path"])
+            logger.exception("%s failed", path)
+            response = _faulty(path)
         await response(scope, receive, send)
 
 
-def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
-    """The ASGI application; `origins` are sites whose pages may ask it."""
+def build_app(service: Service, *, origins: tuple[str, ...] = (), prefix: str = "") -> Any:
+    """The ASGI application; `origins` are sites whose pages may ask it, addresses begin with `prefix`."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -174,7 +175,7 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
         version=__version__,
         description="LibreTranslate's API and OpenAI's, answered by models of one's own.",
         openapi_url="/spec",
-        docs_url=None,  # they would load scripts of others
+        docs_url=None,  # they would load scripts of others; page/docs has ours
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -192,6 +193,7 @@ def build_app(service: Service, *, origins: tuple[str, ...] = ()) -> Any:
         service,
         queued=frozenset(route.path for route in routes if route.queued),
         counted=frozenset(["/", "/spec", *(route.path for route in routes if "{" not in route.path)]),
+        prefix=prefix,
     )
     if not origins:
         return guarded
@@ -219,12 +221,12 @@ def _add_route(app: FastAPI, route: Route) -> None:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return refuse(error, request.scope["path"])
+    return refuse(error, asked_path(request.scope))
 
 
 async def _http_fault(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    path = request.scope["path"]
+    path = asked_path(request.scope)
     routes = (route for route in request.app.routes if getattr(route, "path", "") == path)
     allowed = sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
     if error.status_code in (404, 405) and allowed:  # the page's files are looked for before it is said
@@ -235,7 +237,7 @@ async def _http_fault(request: Request, error: Exception) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return _faulty(request.scope["path"])
+    return _faulty(asked_path(request.scope))
 
 
 def _faulty(path: str) -> Response:

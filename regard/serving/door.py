@@ -34,10 +34,15 @@ async def read_fields(
 ) -> Fields:
     """What `checked` makes of the fields of a request whose key is right; `carries` as `Given` has it."""
     header = request.headers.get("authorization", "").removeprefix("Bearer ")
+    client = request.client.host if request.client else ""
+    if service.behind_proxy:  # the last one is whom our own proxy saw; those before it anybody may write
+        client = request.headers.get("x-forwarded-for", client).rpartition(",")[2].strip() or client
 
     def with_key(fields: dict[str, Any]) -> Fields:
         given = (fields.get("api_key"), fields.get("apiKey"), header)
-        service.check_key(str(key) for key in given if key)
+        key = service.clients.check(str(key) for key in given if key)
+        if request.scope.get("limited"):
+            service.clients.admit(key, client, fields)
         return checked(fields)
 
     file = getattr(service.limits, carries) if carries else 0

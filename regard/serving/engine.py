@@ -15,7 +15,7 @@ from regard.serving.answers import in_json
 from regard.serving.limits import LOOK_BYTES, LOOK_NUMBERS
 from regard.serving.scratch import SHARED
 from regard.serving.served import Served
-from regard.tasks.translation.reading import readings
+from regard.tasks.translation.reading import Reading, readings
 
 if TYPE_CHECKING:
     from regard.decoding.search import Hypothesis, Rules
@@ -49,6 +49,14 @@ def run(models: dict[str, Served], key: Order | Glance, texts: Sequence[str], th
     served = models[key.model]
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
+    if served.then is not None:
+        best = _read(served, Order(key.model), texts, threads)
+        return _read(served.then, key, [each[0].text for each in best], threads)
+    return _read(served, key, texts, threads)
+
+
+def _read(served: Served, key: Order, texts: Sequence[str], threads: int) -> list[list[Reading]]:
+    """The readings of each text by one model."""
     once = list(dict.fromkeys(texts))
     found = readings(
         _limited(served.translator, threads),

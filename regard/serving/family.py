@@ -44,6 +44,9 @@ class Loading:
     device: str = "cpu"
     precision: str = "auto"
     engine: str = "auto"
+    shortlist: bool = False  # of translators that have one
+    pivot: str = ""  # a language by way of which pairs that have no model are translated
+    remember: int = 0  # bytes for sentences that come again
 
 
 def parse_place(argument: str) -> Place:

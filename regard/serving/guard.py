@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import RedirectResponse
+
 from regard.serving.answers import refuse
 from regard.serving.limits import LOOKS, Refusal
 
@@ -43,14 +45,31 @@ _PAGE: Headers = [
 ]
 
 
+def asked_path(scope: Any) -> str:
+    """The address that is meant, without what all of them begin with; `elsewhere` for what lies beside."""
+    path, prefix = str(scope["path"]), str(scope.get("root_path", ""))
+    beside = prefix and path != prefix and not path.startswith(f"{prefix}/")
+    return "elsewhere" if beside else path.removeprefix(prefix)
+
+
 class Guard:
     """The application with a guard around it."""
 
     def __init__(
-        self, app: Any, service: "Service", *, queued: Collection[str], counted: Collection[str]
+        self,
+        app: Any,
+        service: "Service",
+        *,
+        queued: Collection[str],
+        counted: Collection[str],
+        prefix: str = "",
     ) -> None:
-        """Requests for `queued` paths need room; `counted` ones are counted by name, any other is "other"."""
+        """Requests for `queued` paths need room; `counted` ones are counted by name, any other is "other".
+
+        All addresses begin with `prefix`.
+        """
         self.app, self.service, self.queued, self.counted = app, service, queued, counted
+        self.prefix = prefix
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """One request."""
@@ -58,12 +77,19 @@ class Guard:
             await self.app(scope, receive, send)
             return
         passage = _Passage(scope, receive, send, self.service.limits.send_seconds)
-        path = scope["path"] if scope["path"] in self.counted else "other"
+        if self.prefix:
+            scope["root_path"] = self.prefix
+        asked = asked_path(scope)
+        path = asked if asked in self.counted else "other"
+        scope["limited"] = path in self.queued
         began = time.perf_counter()
         scope["places"] = []  # what the request has in the room, until it is answered
         self.service.under_way += path not in _ASKED_OFTEN
         self.service.looks += path == "/attention"
         try:
+            if not asked.startswith("/"):  # it is the prefix without its slash, or lies beside it
+                await self._elsewhere(asked, passage)
+                return
             if path in self.queued and await self._turned_away(path, passage):
                 return
             await self.app(scope, passage.receive, passage.send)
@@ -75,6 +101,15 @@ class Guard:
             seconds = time.perf_counter() - began
             self.service.metrics.answered(path, passage.status, seconds)
             self.service.journal.request(scope["method"], path, passage.status, seconds)
+
+    async def _elsewhere(self, asked: str, passage: "_Passage") -> None:
+        """Send on to the page whoever left out its last slash; anything else is not here."""
+        response = (
+            RedirectResponse(f"{self.prefix}/")
+            if not asked
+            else refuse(Refusal(404, f"Not Found; addresses here begin with {self.prefix}/"))
+        )
+        await response(passage.scope, passage.receive, passage.send)
 
     async def _turned_away(self, path: str, passage: "_Passage") -> bool:
         """Whether the queue is full; it is said at once, because those that are sent away are many then."""
@@ -90,6 +125,7 @@ class Guard:
 
     def refusal(self, path: str) -> Refusal | None:
         """Why a request for this path is turned away by its head alone; it is counted."""
+        path = path.removeprefix(self.prefix)
         refusal = self.service.room.refusal() if path in self.queued else None
         if refusal is not None:
             self.service.metrics.answered(path, refusal.status, 0.0)

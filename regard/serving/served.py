@@ -7,7 +7,7 @@ Before this file: model folders; after it: `engine.py`, `translating.py`.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regard.config import AT_ONCE
@@ -32,6 +32,7 @@ class Served:
 
     place: Place
     translator: "Translator"
+    then: "Served | None" = None  # what translates its translations on, by way of a pivot
 
     @property
     def limit(self) -> int:
@@ -66,10 +67,17 @@ def load_served(place: Place, how: Loading | None = None) -> Served:
     # torch is loaded while the server already answers
     from regard.engine.engine import Engine
     from regard.engine.library import bound
+    from regard.engine.shortlist import FILE as SHORTLIST
     from regard.tasks.translation.load import load_translator
 
     how = how or Loading()
-    translator = load_translator(place.folder, device=how.device, precision=how.precision, engine=how.engine)
+    translator = load_translator(
+        place.folder,
+        device=how.device,
+        precision=how.precision,
+        engine=how.engine,
+        shortlist=how.shortlist and (place.folder / SHORTLIST).is_file(),
+    )
     if isinstance(translator.engine, Engine):
         bound(CACHES)
     return Served(place, translator)
@@ -78,7 +86,8 @@ def load_served(place: Place, how: Loading | None = None) -> Served:
 class Directory:
     """Models by their pair of languages; of several for one pair the first is meant where none is named."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], pivot: str = "") -> None:
+        """By way of the language `pivot`, pairs are translated that have no model."""
         self.places: dict[Pair, list[str]] = {}  # names
         self.models: dict[str, Served] = {}  # by name
         for place in places:
@@ -90,6 +99,25 @@ class Directory:
                     "or other languages as en-de=DIR"
                 )
             names.append(place.name)
+        self.through = self._through(pivot) if pivot else {}  # the names of both models, by a name for both
+
+    def _through(self, pivot: str) -> dict[str, tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
+        sources = [source for source, target in self.places if target == pivot]
+        targets = [target for source, target in self.places if source == pivot]
+        for pair in [(source, target) for source in sources for target in targets if source != target]:
+            if pair not in self.places:
+                name = f"{pair[0]}-{pivot}-{pair[1]}"
+                found[name] = self.places[pair[0], pivot][0], self.places[pivot, pair[1]][0]
+                self.places[pair] = [name]
+        if not found:
+            raise UsageError(f"--pivot {pivot}: no two of the models make a new pair by way of {pivot}")
+        return found
+
+    def join(self) -> None:
+        """All models are loaded: put together those that go by way of a pivot."""
+        for name, (first, second) in self.through.items():
+            self.models[name] = replace(self.models[first], then=self.models[second])
 
     def languages(self) -> list[dict[str, Any]]:
         """What `/languages` tells."""

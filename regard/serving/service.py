@@ -6,10 +6,8 @@ after it: the families, which do what is asked, and `app.py`.
 
 import asyncio
 import gc
-import hashlib
-import hmac
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +16,7 @@ from regard.serving.body import Bodies
 from regard.serving.desk import Desk
 from regard.serving.family import Family, Loading, Place, families
 from regard.serving.journal import Journal
+from regard.serving.keys import Key, Keys
 from regard.serving.limits import Limits, Refusal
 from regard.serving.metrics import Metrics
 from regard.serving.room import Place as Seat
@@ -33,10 +32,12 @@ class Service:
 
     places: Sequence[Place]
     limits: Limits = field(default_factory=Limits)
-    keys: tuple[str, ...] = ()
+    keys: tuple[Key | str, ...] = ()
     loading: Loading = field(default_factory=Loading)
     metrics: Metrics = field(default_factory=Metrics)
     journal: Journal = field(default_factory=Journal)
+    req_limit: int = 0  # requests a minute of each client; 0: as many as it likes
+    behind_proxy: bool = False  # a client is whom the proxy in front names
     state: str = LOADING
     quiet: bool = False  # it answers nobody before it is ready: others do
     fault: Exception | None = None
@@ -53,7 +54,8 @@ class Service:
         self.looks = 0  # requests to look inside that are under way
         self.families = families(self, self.places)
         self.metrics.waiting.set_function(self._waiting)
-        self._digests = [hashlib.sha256(key.encode()).digest() for key in self.keys]
+        given = (key if isinstance(key, Key) else Key.of(key) for key in self.keys)
+        self.clients = Keys(given, self.req_limit)
 
     def _work(self, key: Any, texts: Sequence[Any], alone: bool) -> list[Any]:
         """A batch of what one family wishes: `key` is the family and its wish."""
@@ -136,15 +138,6 @@ class Service:
         """Refuse while loading or draining."""
         if self.state != READY:
             raise Refusal(503, f"the server is {self.state}; try again soon", retry_after=2)
-
-    def check_key(self, given: Iterable[str]) -> None:
-        """Refuse those who do not have a key; the comparison tells nothing by its time."""
-        if not self._digests:
-            return
-        digests = [hashlib.sha256(key.encode("utf-8", "replace")).digest() for key in given]
-        same = [hmac.compare_digest(one, other) for one in digests for other in self._digests]
-        if not any(same):
-            raise Refusal(403, "Invalid API key")
 
     def expect(self, seat: Seat, give_up: Callable[[Exception], None], least: float = 0.0) -> None:
         """Give a request up when its time is over; it has so many seconds at least."""

@@ -18,6 +18,7 @@ from regard.serving.engine import Glance, Order
 from regard.serving.family import Family, Place
 from regard.serving.filed import Kept
 from regard.serving.limits import Refusal
+from regard.serving.remembered import Remembered
 from regard.serving.room import Place as Seat
 from regard.serving.schema import Attention, Detect, Translate, sound
 from regard.serving.served import UNKNOWN, Directory, Pair, Served, load_served, pair_of, writing_of
@@ -43,7 +44,8 @@ class Translating(Family):
 
     def __init__(self, service: "Service", task: Task, places: Sequence[Place]) -> None:
         super().__init__(service, task, places)
-        self.directory = Directory(places)
+        self.directory = Directory(places, service.loading.pivot if places else "")
+        self.remembered = Remembered(service.loading.remember)
         self.kept = Kept()
         self.limits, self.room, self.desk = service.limits, service.room, service.desk
         self.quick, self.slow, self.metrics = service.quick, service.slow, service.metrics
@@ -67,12 +69,16 @@ class Translating(Family):
 
     async def warm(self) -> None:
         """The first time is slow: let it not be a client's."""
+        self.directory.join()
         for name in self.directory.models:
             await self.quick.submit((self, Order(name)), ["a"], [1]).all()
 
     def run(self, wish: Any, texts: Sequence[str], threads: int) -> list[Any]:
         """Readings of each text, or the JSON of a look."""
-        return engine.run(self.directory.models, wish, texts, threads)
+        models = self.directory.models
+        if isinstance(wish, Glance) or wish.traced:
+            return engine.run(models, wish, texts, threads)
+        return self.remembered.answers(wish, texts, lambda new: engine.run(models, wish, new, threads))
 
     def line(self, place: Place) -> str:
         """With its languages, if it knows them."""
@@ -89,7 +95,8 @@ class Translating(Family):
         """Also by its languages."""
         if "source" in query and "target" in query and self.places:
             pair = self.directory.find(query["source"], query["target"])
-            return [self.places[self.directory.named(pair, query.get("model", ""))]]
+            name = self.directory.named(pair, query.get("model", ""))
+            return [self.places[each] for each in self.directory.through.get(name, (name,))]
         return super().wanted(query)
 
     # Requests --------------------------------------------------------------------------------------
@@ -137,6 +144,12 @@ class Translating(Family):
         sentences = [sentence.text for document in documents for sentence in document.sentences]
         sizes = [len(ids) + 1 for ids in served.translator.tokenizer.encode_batch(sentences)]
         traced = any(document.needs_trace for document in documents)
+        if served.then is not None and (ask.words or traced):
+            raise Refusal(
+                400,
+                f"Invalid request: {'-'.join(pair)} goes by way of a third language, where words cannot be "
+                "followed; leave out words, glossary and tags inside sentences",
+            )
         return Cut(pair, name, documents, sizes, ask.words or traced, detected)
 
     def _document(self, text: str, served: Served, handling: Handling) -> Document:
@@ -215,6 +228,8 @@ class Translating(Family):
         pair, _ = self._pair(ask.source, ask.target, text)
         name = self.directory.named(pair, ask.model)
         served = self.directory.models[name]
+        if served.then is not None:
+            raise Refusal(400, f"{'-'.join(pair)} goes by way of a third language; look into one step of it")
         # A token has eight characters at most on average: what is longer need not be counted.
         tokens = served.count(text) if len(text) <= 8 * served.limit else len(text)
         if not 0 < tokens <= served.limit:
