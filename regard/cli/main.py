@@ -33,6 +33,7 @@ from regard.cli import (
     import_,
     look,
     machine,
+    pack,
     serve,
     shortlist,
     show,
@@ -94,6 +95,7 @@ app.command()(show.show)
 app.command()(machine.machine)
 app.command("import")(import_.import_)
 app.command()(export.export)
+app.command()(pack.pack)
 app.command()(shortlist.shortlist)
 app.command(cls=train.TrainCommand)(distill.distill)
 

@@ -62,14 +62,21 @@ def save(
     card: str,
     tokenizer: Tokenizer | None = None,
     files: Mapping[str, bytes] | None = None,
+    half: bool = False,
 ) -> None:
-    """Write a model folder, over an older one if there is one; `files` are what its task needs beside it."""
+    """Write a model folder, over an older one if there is one; `files` are what its task needs beside it.
+
+    `half`: weights as 16-bit floats, where they fit.
+    """
     own = dict(files or {})
     if tokenizer is not None:
         own[TOKENIZER] = tokenizer.to_json().encode()
     _check_files(folder, config, own, UsageError)
     weights = safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in stored(model).items()}
+        {
+            name: _kept(tensor.detach().cpu().contiguous(), half=half)
+            for name, tensor in stored(model).items()
+        }
     )
     tree = to_dict(config)
     kept = {WEIGHTS: weights, **own}
@@ -206,6 +213,14 @@ def _verify(path: Path, data: bytes, checksums: dict[str, Any]) -> None:
 
 def _as_json(tree: dict[str, Any]) -> bytes:
     return (json.dumps(tree, indent=2) + "\n").encode()
+
+
+def _kept(tensor: torch.Tensor, *, half: bool) -> torch.Tensor:
+    """A tensor as it is written: in half the bytes if that is wished and its numbers fit."""
+    if not half or tensor.dtype != torch.float32:
+        return tensor
+    small = tensor.half()
+    return small if bool(small.isfinite().all()) else tensor
 
 
 def _write_all(folder: Path, files: dict[str, bytes]) -> None:

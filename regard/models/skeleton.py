@@ -64,7 +64,10 @@ def stored(model: nn.Module) -> dict[str, Tensor]:
 def compare(
     wanted: Mapping[str, Tensor], have: Mapping[str, tuple[tuple[int, ...], str]], path: Path
 ) -> None:
-    """Refuse a file whose tensors, given by shape and type, are not exactly those that are wanted."""
+    """Refuse a file whose tensors, given by shape and type, are not exactly those that are wanted.
+
+    16-bit floats may stand for 32-bit ones: a folder that is shared has them.
+    """
     for name in sorted(wanted.keys() | have.keys()):
         if name not in have:
             raise ModelError(
@@ -76,7 +79,7 @@ def compare(
             )
         shape, kind = have[name]
         want = tuple(wanted[name].shape), str(wanted[name].dtype).removeprefix("torch.")
-        if (shape, kind) != want:
+        if (shape, kind) != want and (shape, kind, want[1]) != (want[0], "float16", "float32"):
             raise ModelError(
                 f"{path}: tensor {name} is {_short(shape)} {kind}, its config asks for {want[0]} {want[1]}; "
                 "the two are not of the same model, copy the folder again"
@@ -96,7 +99,7 @@ def header(data: bytes) -> dict[str, tuple[tuple[int, ...], str]]:
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Give the skeleton these tensors for its own, by the names of `stored`; nothing is copied.
+    """Give the skeleton these tensors for its own, by the names of `stored`; what has its type is not copied.
 
     A model that has memory already keeps it, and what may look at it.
     """
@@ -111,6 +114,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 
 def _like(tensor: Tensor, place: Tensor) -> Tensor:
+    tensor = tensor.to(place.dtype)
     return nn.Parameter(tensor, place.requires_grad) if isinstance(place, nn.Parameter) else tensor
 
 

@@ -1,0 +1,51 @@
+"""`regard pack`: the folder that is shared, and a zip of it. The work is regard/interop/hub.py's."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.console import note
+from regard.cli.options import takes
+from regard.errors import UsageError
+
+_LICENCE = re.compile(r"[A-Za-z0-9.+-]{1,60}")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `regard pack` takes."""
+
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder.", show_default=False)]
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to make; DIR.zip comes beside it.")
+    ]
+    licence: Annotated[
+        str, typer.Option("--license", metavar="ID", help="For the card, as the Hub names it: mit, cc-by-4.0.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.licence and not _LICENCE.fullmatch(self.licence):
+            raise UsageError(f"--license ({self.licence}) must be a name such as mit or cc-by-4.0")
+
+
+@takes(Options)
+def pack(options: Options) -> None:
+    """Make the small folder that is shared, and a zip of it."""
+    archive = options.output.with_name(f"{options.output.name}.zip")
+    if archive.exists():
+        raise UsageError(f"{archive} exists; name another folder, or remove it")
+    from regard.interop.hub import share
+
+    made = share(options.folder, options.output, licence=options.licence)
+    before = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
+    note(
+        f"{options.output} is ready: {_mega(made.folder)}, {archive.name} {_mega(made.archive)}; "
+        f"{options.folder} has {_mega(before)}"
+    )
+
+
+def _mega(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
