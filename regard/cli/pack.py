@@ -20,10 +20,12 @@ class Options:
 
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder.", show_default=False)]
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to make; DIR.zip comes beside it.")
+        Path,
+        typer.Option("-o", "--output", metavar="DIR", help="The folder to make; DIR.zip comes beside it."),
     ]
     licence: Annotated[
-        str, typer.Option("--license", metavar="ID", help="For the card, as the Hub names it: mit, cc-by-4.0.")
+        str,
+        typer.Option("--license", metavar="ID", help="For the card, as the Hub names it: mit, cc-by-4.0."),
     ] = ""
 
     def __post_init__(self) -> None:

@@ -8,7 +8,6 @@ reads the outcome. When the parent is gone, stdin ends and training stops as it 
 
 import json
 import os
-import resource
 import signal
 import sys
 import threading
@@ -80,6 +79,8 @@ def peak_megabytes() -> float:
         for line in status.read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+    import resource  # not on Windows
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
         1024**2 if sys.platform == "darwin" else 1024
     )

@@ -1,6 +1,6 @@
 """A model folder as it is shared: weights in half the bytes, nothing of its training, and a card for the Hub.
 
-    config.json, model.safetensors (16-bit floats), tokenizer.json, generation.json, README.md, and the shortlist
+    config.json, model.safetensors (16-bit floats), tokenizer.json, generation.json, README.md, the shortlist
     where there is one; beside the folder a zip of it.
 
 The card begins with the lines that Hugging Face's Hub reads (YAML between two rulers). The weights become

@@ -73,10 +73,7 @@ def save(
         own[TOKENIZER] = tokenizer.to_json().encode()
     _check_files(folder, config, own, UsageError)
     weights = safetensors.torch.save(
-        {
-            name: _kept(tensor.detach().cpu().contiguous(), half=half)
-            for name, tensor in stored(model).items()
-        }
+        {name: _kept(tensor.detach().cpu().contiguous(), half=half) for name, tensor in stored(model).items()}
     )
     tree = to_dict(config)
     kept = {WEIGHTS: weights, **own}

@@ -6,7 +6,6 @@ the process ends; a second signal ends it at once. Before this file: `regard ser
 
 import asyncio
 import logging
-import resource
 import signal
 import socket
 import sys
@@ -182,6 +181,10 @@ class Connection(HttpToolsProtocol):
 
 def connections_there_can_be() -> int:
     """Connections that may be open: no more than there are descriptors, or nobody could even be refused."""
+    try:
+        import resource
+    except ImportError:  # not on Windows, where there is no such bound
+        return CONNECTIONS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     open_now = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").is_dir() else 32
     return max(1, min(CONNECTIONS, soft - open_now - SPARE))

@@ -34,7 +34,8 @@ _CUTS = Regex(rf"{SPACE_MARK}?[{_LETTER}]+|{SPACE_MARK}?[^{_LETTER}\p{{N}}{SPACE
 # Words are encoded on all cores. In a forked child the threads of the library are gone and waiting
 # for them would be for ever, so children encode on one core.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-os.register_at_fork(after_in_child=lambda: os.environ.update(TOKENIZERS_PARALLELISM="false"))
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=lambda: os.environ.update(TOKENIZERS_PARALLELISM="false"))
 
 
 class Specials(NamedTuple):

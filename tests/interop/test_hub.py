@@ -31,7 +31,11 @@ def test_a_shared_folder_is_small_and_translates_the_same(model: Path, tmp_path:
     card = (tmp_path / "shared" / "README.md").read_text(encoding="utf-8")
     _, front, rest = card.split("---\n", 2)
     told = yaml.safe_load(front)
-    assert (told["library_name"], told["pipeline_tag"], told["license"]) == ("regard", "translation", "cc-by-4.0")
+    assert (told["library_name"], told["pipeline_tag"], told["license"]) == (
+        "regard",
+        "translation",
+        "cc-by-4.0",
+    )
     assert rest == (model / "README.md").read_text(encoding="utf-8")
     with zipfile.ZipFile(tmp_path / "shared.zip") as archive:
         assert {name.partition("/")[2] for name in archive.namelist()} == names
