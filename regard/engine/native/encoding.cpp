@@ -7,17 +7,19 @@
 namespace regard {
 
 constexpr int TOGETHER = 256;  // tokens: enough for the products, few enough for the caches
+constexpr int FEWEST = 64;     // at the end of a call
 
 Batches::Batches(const Encode& request, int teams) : order((size_t)request.rows) {
     auto length = [&](int i) { return request.starts[i + 1] - request.starts[i]; };
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
-    // As many batches for each team, so that none waits for another at the end.
+    // As many batches for each team, and smaller ones towards the end, so that none waits long for another there.
     const int tokens = request.starts[request.rows] - request.starts[0], wanted = (tokens + TOGETHER - 1) / TOGETHER;
     const int count = std::max(1, (wanted + teams - 1) / teams * teams), most = (tokens + count - 1) / count;
-    int held = 0;
+    int held = 0, left = tokens;
     for (size_t i = 0; i < order.size(); i++) {
-        if (held > 0 && held + length(order[i]) > most) ends.push_back(i), held = 0;
+        const int room = teams == 1 ? most : std::min(most, std::max(FEWEST, left / (2 * teams)));
+        if (held > 0 && held + length(order[i]) > room) ends.push_back(i), left -= held, held = 0;
         held += length(order[i]);
     }
     ends.push_back(order.size());
