@@ -13,6 +13,7 @@ namespace {
 
 constexpr uint64_t ENCODE = 2;
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
+constexpr float WORTH = -1.9f;   // log p below which a token that is proposed costs more to read than it saves: about 0.15
 
 }  // namespace
 
@@ -34,7 +35,7 @@ void Worker::check(const std::vector<Row>& rows, const std::vector<Group>& group
 
 // What the heads say after the tokens that were kept: d = h + W relu(V [h; E[y]]).
 void Worker::propose(const std::vector<Kept>& kept, const std::vector<Row>& drafts, const std::vector<Group>& groups,
-                     std::vector<std::vector<TopK>>& tops) {
+                     std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride) {
     const int d = model_.shape.d_model, wide = (2 * d + PANEL - 1) / PANEL * PANEL;
     const int heads = (int)model_.drafts.size();
     const size_t width = (size_t)model_.x_stride();
@@ -62,7 +63,7 @@ void Worker::propose(const std::vector<Kept>& kept, const std::vector<Row>& draf
         });
     share([&](int part) {
         Rows rows = prepare(desk_.drafted.get(), heads * count(), d, (int)width);
-        for (const Group& group : groups) write(rows, group, drafts, tops[(size_t)part], nullptr, 0, part);
+        for (const Group& group : groups) write(rows, group, drafts, tops[(size_t)part], masses.data(), stride, part);
     });
 }
 
@@ -94,7 +95,7 @@ int Drafting::run(Worker& worker) {
         worker.share([&](int part) {
             if (part == 0) verify();
         });
-        worker.propose(kept_, drafts_, draft_groups_, tops_);
+        worker.propose(kept_, drafts_, draft_groups_, tops_, masses_, stride_);
     }
 }
 
@@ -103,6 +104,10 @@ void Drafting::clear_tops(size_t rows) {
         if (tops.size() < rows) tops.resize(rows);
         for (size_t r = 0; r < rows; r++) tops[r].start(1);
     }
+}
+
+void Drafting::make_masses(size_t rows) {
+    if (masses_.size() < rows * (size_t)stride_) masses_.resize(rows * (size_t)stride_);
 }
 
 Candidate Drafting::best(size_t row) const {
@@ -129,15 +134,20 @@ void Drafting::plan(Worker& worker) {
     if (over) worker.team().wake(0);  // the one that called
 }
 
-// What the heads said after the last pass goes behind the token that is known.
+// What the heads said after the last pass goes behind the token that is known, for as long as all of it is likely to be right:
+// a row more costs a fraction of a pass.
 void Drafting::take_proposals() {
     size_t heads = model_.drafts.size();
     for (size_t i = 0; i < kept_.size(); i++) {
         Written& slot = slots_[(size_t)kept_[i].slot];
         auto left = (size_t)request_->most[slot.sentence] - slot.ids.size();  // that may still be said
+        float sure = 0;
         for (size_t head = 0; head < heads && slot.proposed.size() < left; head++) {
-            Candidate next = best(head * kept_.size() + i);
+            const size_t row = head * kept_.size() + i;
+            Candidate next = best(row);
             if (next.id < 0) break;
+            sure += next.value - log_mass(masses_.data() + row * (size_t)stride_, stride_);
+            if (!(sure >= WORTH)) break;
             slot.proposed.push_back(next.id);
         }
     }
@@ -196,7 +206,7 @@ void Drafting::lay_out() {
     }
     groups_.push_back({choice_, 0, (int)rows_.size(), 0});
     stride_ = choice_->chunks();
-    if (masses_.size() < rows_.size() * (size_t)stride_) masses_.resize(rows_.size() * (size_t)stride_);
+    make_masses(rows_.size());
 }
 
 // Tokens are kept up to the first that was not proposed rightly; that one is what the model says.
@@ -233,6 +243,7 @@ void Drafting::verify() {
     drafts_.resize(kept_.size() * model_.drafts.size());
     draft_groups_.push_back({choice_, 0, (int)drafts_.size(), 0});
     clear_tops(drafts_.size());
+    make_masses(drafts_.size());
 }
 
 void Drafting::finish(Written& slot, bool cut) {

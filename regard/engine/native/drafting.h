@@ -38,6 +38,7 @@ private:
     void finish(Written& slot, bool cut);
     Candidate best(size_t row) const;
     void clear_tops(size_t rows);
+    void make_masses(size_t rows);
 
     const Model& model_;
     const Request* request_ = nullptr;
@@ -52,7 +53,7 @@ private:
     std::vector<Kept> kept_;          // a slot that goes on each
     std::vector<int32_t> offsets_;
     std::vector<std::vector<TopK>> tops_;  // (parts, rows)
-    std::vector<Mass> masses_, no_masses_;
+    std::vector<Mass> masses_;
 };
 
 }  // namespace regard

@@ -197,7 +197,7 @@ public:
     void check(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
                std::vector<Mass>& masses, const int& stride);
     void propose(const std::vector<Kept>& kept, const std::vector<Row>& drafts, const std::vector<Group>& groups,
-                 std::vector<std::vector<TopK>>& tops);
+                 std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride);
     void make_draft_room(int rows, int sentences);
     void make_room(int tokens, int rows);  // on the desk, before all of them
 
