@@ -9,6 +9,10 @@ the teacher writes is written once, for all of them. `--teacher` takes one that 
     python benchmarks/parallel.py raw-ctc raw-parallel ../shared/data/multi30k --out runs/par --minutes 30
     python benchmarks/parallel.py speed ../shared/data/multi30k --out runs/par
     python benchmarks/parallel.py report ../shared/data/multi30k --out runs/par
+    python benchmarks/parallel.py untaught ../shared/data/multi30k --out runs/new --teacher runs/par/teacher
+
+`untaught` makes students that have learned nothing, for what must hold whatever they have learned: lengths
+that are kept, and drafts that change no token of greedy search.
 """
 
 import argparse
@@ -24,7 +28,7 @@ from typing import Any
 from report import write_report
 
 STUDENTS = ("ctc", "parallel", "blockwise")
-PARTS = ("teacher", *STUDENTS, "raw-ctc", "raw-parallel", "deep", "speed", "report")
+PARTS = ("teacher", *STUDENTS, "raw-ctc", "raw-parallel", "deep", "untaught", "speed", "report")
 GOALS = {
     "ctc": "3.5 below the teacher's greedy at most; aim 1.5",
     "parallel: one shot": "9 below at most; aim 5",
@@ -91,6 +95,20 @@ def train(options: argparse.Namespace, part: str) -> None:
         kind = ["--set", f"model.kind={part.removeprefix('raw-')}"]
         start = ["--preset", options.preset] if options.from_scratch else ["--from", str(teacher)]
         regard(*("train", *files(options, "train"), "-o", out, *start, *kind, *valid, *minutes, *settings))
+
+
+def untaught(options: argparse.Namespace) -> None:
+    """Students as they begin: the teacher's weights, the rest as it is drawn."""
+    from regard.config import merge
+    from regard.models import build
+    from regard.models.folder import load_folder, save
+
+    held = load_folder(folder(options, "teacher"))
+    for kind in STUDENTS:
+        config = merge(held.config, {"model.kind": kind, "decode.beam": 1})
+        model = build(config)
+        model.adopt(held.model)
+        save(options.out / kind, config=config, model=model.eval(), tokenizer=held.tokenizer, card="")
 
 
 # Quality ------------------------------------------------------------------------------------------
@@ -201,6 +219,8 @@ def budgets(options: argparse.Namespace) -> str:
     from regard.config.file import read_config
 
     names = [name for name in PARTS if there(options, name)]
+    if "untaught" in options.parts:
+        return f"teacher {read_config(folder(options, 'teacher')).train.minutes:g}, the students none"
     return ", ".join(f"{name} {read_config(folder(options, name)).train.minutes:g}" for name in names)
 
 
@@ -233,6 +253,9 @@ def main() -> None:
         elif part == "speed":
             rows += speed(options)
             (options.out / "speed.json").write_text(json.dumps(rows))
+        elif part == "untaught":
+            untaught(options)
+            rows = kept(options)
         elif part == "report":
             held = options.out / "speed.json"
             rows = quality(options) + kept(options) + (json.loads(held.read_text()) if held.exists() else [])
@@ -240,7 +263,7 @@ def main() -> None:
             train(options, part)
     header = ["what", "value", "against the teacher's greedy search", "at least"]
     note = f"{options.pair}, test_2016, int8. Minutes of training: {budgets(options)}. {options.note}".strip()
-    if "report" in options.parts and not options.dry:
+    if {"report", "untaught"} & {*options.parts} and not options.dry:
         write_report("parallel", "Several tokens at once", header, rows, note)
     elif rows:
         print("\n".join(" | ".join(row) for row in rows))
