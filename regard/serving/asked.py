@@ -35,10 +35,11 @@ class Cut:
 
     def bytes(self, ask: Translate) -> int:
         """What is held for it until its answer is sent, about."""
-        token = bounds.TOLD_TOKEN if ask.words else bounds.TRACED_TOKEN if self.traced else bounds.TOKEN
+        token = bounds.TRACED_TOKEN if self.traced else bounds.TOKEN
         reading = bounds.TRACED if self.traced else bounds.READING
         readings = (ask.alternatives + 1) * (reading * len(self.sizes) + token * sum(self.sizes))
-        return bounds.SENTENCE * len(self.sizes) + readings
+        told = bounds.TOLD_WORD * sum(self.sizes) if ask.words else 0
+        return bounds.SENTENCE * len(self.sizes) + readings + told
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ SMALL = 600  # characters; a longer text, or one with tags, terms or words to te
 QUICK = 2000  # characters times readings; what is more waits in a queue of its own
 # Bytes that are held for a request until its answer is sent, rounded up.
 SENTENCE, READING, TRACED = 600, 300, 900
-TOKEN, TRACED_TOKEN, TOLD_TOKEN = 12, 40, 250  # of a reading: plain, with its alignment, with its words told
+TOKEN, TRACED_TOKEN = 12, 40  # of a reading: plain, with its alignment
+TOLD_WORD = 1000  # of the best reading: its text, its place, and where it came from
 
 
 @dataclass(frozen=True)
