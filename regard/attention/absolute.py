@@ -10,8 +10,9 @@ import math
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from regard.attention.linear import gaussian
 from regard.attention.order import Positions
 from regard.config.positions import BASE
 from regard.errors import DataError
@@ -71,7 +72,7 @@ class Learned(Positions):
     def __init__(self, width: int, max_length: int) -> None:
         super().__init__()
         self.max_length = max_length
-        self.table = nn.Parameter(torch.randn(max_length, width) * width**-0.5)
+        self.table = gaussian(max_length, width)
 
     def embed(self, x: Tensor, offset: int | Tensor = 0, places: Any = None) -> Tensor:
         end = int(offset.max() if isinstance(offset, Tensor) else offset) + x.shape[1]

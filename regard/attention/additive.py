@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.attention.linear import gaussian
 from regard.attention.score import Score
 
 HIDDEN = 16  # units a head: at T = 128 a training step then takes less than twice that of scaled dot
@@ -26,7 +27,7 @@ class Additive(Score):
         super().__init__()
         self.query = nn.Parameter(torch.empty(n_heads, hidden, d_head))
         self.key = nn.Parameter(torch.empty(n_heads, hidden, d_head))
-        self.value = nn.Parameter(torch.randn(n_heads, 1, hidden) * hidden**-0.5)
+        self.value = gaussian(n_heads, 1, hidden)
         for weight in (self.query, self.key):
             for head in weight:
                 nn.init.xavier_uniform_(head)

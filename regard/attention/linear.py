@@ -13,6 +13,7 @@ Four things a module can say of itself, and nobody has to guess from names and t
 Read by `regard.models.assembly`, `regard.training.optimizer` and `regard.engine.weights`.
 """
 
+import torch
 from torch import nn
 
 
@@ -28,3 +29,15 @@ class Linear(nn.Linear):
         """Do without a bias (`model.bias`)."""
         if not bias:
             self.register_parameter("bias", None)
+
+
+def gaussian(*size: int, scale: float | None = None) -> nn.Parameter:
+    """Numbers drawn with variance 1 over the last size, or as wide as `scale`.
+
+    On the meta device there is nothing to draw, and to try would load half of torch's compiler: a second at
+    every start.
+    """
+    made = torch.empty(size)
+    if not made.is_meta:
+        made = torch.randn(size) * (size[-1] ** -0.5 if scale is None else scale)
+    return nn.Parameter(made)

@@ -9,10 +9,11 @@ too), or none. The projection is the kernel: its readable twin is this formula o
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention.attend import attend, attend_readable
 from regard.attention.kernel import Kernel, keys_seen
+from regard.attention.linear import gaussian
 from regard.attention.site import Site
 from regard.config import AttentionConfig
 from regard.errors import DataError, UsageError
@@ -36,9 +37,9 @@ class Linformer(Kernel):
     def _make(self, heads: int) -> None:
         """E and F (heads, rank, max_length), so that a mixture has the variance of what is mixed."""
         assert self.max_length is not None
-        shape, scale = (heads, self.rank, self.max_length), self.max_length**-0.5
-        self.of_keys = nn.Parameter(torch.randn(shape) * scale)
-        self.of_values = self.of_keys if self.tied else nn.Parameter(torch.randn(shape) * scale)
+        shape = (heads, self.rank, self.max_length)
+        self.of_keys = gaussian(*shape)
+        self.of_values = self.of_keys if self.tied else gaussian(*shape)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
         k, v = self.project(k, v, options)

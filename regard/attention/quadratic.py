@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from regard.attention.linear import gaussian
 from regard.attention.order import Positions
 from regard.errors import UsageError
 
@@ -28,7 +29,7 @@ class Quadratic(Positions):
     def __init__(self, n_heads: int, grid: tuple[int, int] | None = None) -> None:
         super().__init__()
         self.grid = grid
-        self.centres = nn.Parameter(torch.randn(n_heads, 1 if grid is None else 2) * SPREAD)
+        self.centres = gaussian(n_heads, 1 if grid is None else 2, scale=SPREAD)
         self.log_sharpness = nn.Parameter(torch.full((n_heads,), WIDE).log())
 
     def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
+from regard.attention.linear import gaussian
 from regard.attention.order import Positions
 
 
@@ -25,8 +26,8 @@ class Relative(Positions):
     def __init__(self, d_head: int, clip: int) -> None:
         super().__init__()
         self.clip, self.scale = clip, d_head**-0.5
-        self.key_embedding = nn.Parameter(torch.randn(2 * clip + 1, d_head) * self.scale)
-        self.value_embedding = nn.Parameter(torch.randn(2 * clip + 1, d_head) * self.scale)
+        self.key_embedding = gaussian(2 * clip + 1, d_head)
+        self.value_embedding = gaussian(2 * clip + 1, d_head)
 
     def bias(self, q: Tensor, keys: int, offset: int = 0, places: Any = None) -> Tensor:
         by_distance = torch.matmul(q * self.scale, self.key_embedding.mT)  # (B, H, T, 2c + 1)

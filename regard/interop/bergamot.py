@@ -251,7 +251,7 @@ def _base(width: int) -> float:
     """Marian's slowest wave is 10000 times slower than its first; the paper's would be, were there one more.
 
     >>> round(_base(256), 2)
-    10752.44
+    10752.17
     """
     waves = max(2, width // 2)
     return float(10000.0 ** (waves / (waves - 1)))

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.attention.dropout import dropout
+from regard.attention.linear import gaussian
 from regard.attention.positions import Positions
 from regard.layers.residual import Norm
 
@@ -32,7 +33,7 @@ class Embedding(nn.Module):
         normed: bool = False,
     ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(vocab_size, d_model) * d_model**-0.5)
+        self.weight = gaussian(vocab_size, d_model)
         self.positions = positions
         self.scale = math.sqrt(d_model) if scaled else 1.0
         self.norm = Norm(d_model) if normed else nn.Identity()

@@ -6,10 +6,10 @@ Reimers & Gurevych 2019, section 3. Padding is never seen. Or a learned query lo
 which places count (`AttentionPool`; Zhai et al. 2022). After this file: the models, `regard.tasks.embed`.
 """
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.heads import MultiHead
+from regard.attention.linear import gaussian
 
 POOLINGS = ("mean", "first", "max")
 
@@ -31,7 +31,7 @@ class AttentionPool(nn.Module):
     def __init__(self, heads: MultiHead, d_model: int) -> None:
         super().__init__()
         self.attention = heads
-        self.query = nn.Parameter(torch.randn(1, 1, d_model) * d_model**-0.5)
+        self.query = gaussian(1, 1, d_model)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """(B, S, D) -> (B, D)."""

@@ -7,12 +7,12 @@ layers.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.cache import KeyValue
 from regard.attention.heads import MultiHead
 from regard.attention.kernel import build_kernel, tie
+from regard.attention.linear import gaussian
 from regard.attention.masks import padding_mask
 from regard.attention.positions import Positions, build_relations
 from regard.attention.site import Site, crossing, filling, reading, writing
@@ -115,7 +115,7 @@ def own_output(config: Config, size: int) -> nn.Parameter | None:
     """An output matrix (V, D) that is not one with the embeddings, where `model.tied` asks for it."""
     width = config.model.d_model
     apart = config.model.tied in ("embeddings", "none")
-    return nn.Parameter(torch.randn(size, width) * width**-0.5) if apart else None
+    return gaussian(size, width) if apart else None
 
 
 def decoder_layers(config: Config, *, cross: bool, causal: bool = True) -> nn.ModuleList:

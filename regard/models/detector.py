@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from regard.attention.absolute import sinusoids_at
 from regard.attention.dropout import dropout
 from regard.attention.grid import Grid, grid_positions, grid_relations
-from regard.attention.linear import Linear
+from regard.attention.linear import Linear, gaussian
 from regard.attention.order import Positions
 from regard.attention.quadratic import BoxQuadratic
 from regard.attention.site import crossing, finding
@@ -100,7 +100,7 @@ class Detector(nn.Module):
         self.encoder_norm = closing_norm(config)
         self.decoder = nn.ModuleList(self._layer(config, i) for i in range(shape.decoder_layers))
         self.decoder_norm = closing_norm(config)
-        self.content = nn.Parameter(torch.randn(self.queries, shape.d_model) * shape.d_model**-0.5)
+        self.content = gaussian(self.queries, shape.d_model)
         self.anchors = nn.Parameter(_first_anchors(self.queries))
         self.place = nn.Sequential(
             Linear(2 * shape.d_model, shape.d_model), nn.ReLU(), Linear(shape.d_model, shape.d_model)

@@ -8,12 +8,11 @@
 answers is the same, `Found`. Before this file: `regard.interop.detr`; after it: the task `detection`.
 """
 
-import torch
 from torch import Tensor, nn
 
 from regard.attention.dropout import dropout
 from regard.attention.grid import GridAdded
-from regard.attention.linear import Linear
+from regard.attention.linear import Linear, gaussian
 from regard.attention.order import Positions
 from regard.attention.site import crossing, finding
 from regard.config import Config
@@ -55,7 +54,7 @@ class Detr(nn.Module):
             for number in range(shape.decoder_layers)
         )
         self.decoder_norm = Norm(shape.d_model)
-        self.query = nn.Parameter(torch.randn(self.queries, shape.d_model))
+        self.query = gaussian(self.queries, shape.d_model, scale=1.0)
         self.output = Linear(shape.d_model, self.classes + 1)
         self.boxes = Boxes(shape.d_model)
         begin(self, config)

@@ -92,6 +92,6 @@ def test_somebody_speaks(speaking: Any, hearing: Any) -> None:
         page.get_by_role("button", name="Stop").click()
     assert answered.value.status == 200
     page.locator(".sound-strip canvas").wait_for()
-    page.wait_for_function("document.querySelector('.said-text').textContent")
+    page.wait_for_function("() => document.querySelector('.said-text').textContent")
     assert shown.errors == []
     page.context.close()
