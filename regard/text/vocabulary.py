@@ -181,7 +181,8 @@ def interruptible(work: Callable[[threading.Event], object]) -> None:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     try:
-        thread.join()
+        while thread.is_alive():  # a signal that comes on the way into a wait without end would not be seen
+            thread.join(0.2)
     finally:
         stop.set()
         thread.join(1.0)
