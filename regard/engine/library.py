@@ -1,16 +1,15 @@
-"""The native library behind ctypes: how a call is laid out, a Python function a C function.
+"""The native library behind ctypes: a Python function a C function.
 
 ctypes lets go of the interpreter's lock during a call, so calls from several threads run side by side. Before
-this file: `weights.py` and `path.py`; after it: `engine.py`.
+this file: `weights.py` and `layout.py`; after it: `engine.py`.
 """
 
 import ctypes
-import functools
 import threading
 from array import array
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_int64, c_void_p
+from ctypes import c_int32
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
@@ -18,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from regard.engine.path import PRECISIONS, compiled, path
+from regard.engine.layout import Encode, Fill, Lists, Read, Request, Shape, Side, Tensor, library
+from regard.engine.path import PRECISIONS, path
 from regard.engine.shortlist import Shortlist
 from regard.engine.weights import PANEL, SideShape, Weights
 from regard.errors import ModelError, RegardError
@@ -26,70 +26,6 @@ from regard.errors import ModelError, RegardError
 DONE, BROKEN, CANCELLED = range(3)
 LONG = 512  # source tokens; fewer take a fraction of a second
 POOLINGS = ("", "mean", "first", "max")  # of an encoder's places; their numbers in model.h
-
-
-class _Side(Structure):
-    _fields_ = [(name, c_int32) for name in ("layers", "heads", "kv_heads", "width", "d_ff")] + [
-        ("score_scale", c_float)
-    ]
-
-
-class _Shape(Structure):
-    _fields_ = [
-        *((name, c_int32) for name in ("d_model", "source_vocab", "target_vocab", "activation")),
-        *((name, c_int32) for name in ("gated", "post_norm", "precision")),
-        *((name, c_int32) for name in ("planes", "drafts", "pairs")),
-        *((name, c_float) for name in ("eps", "source_scale", "target_scale", "pair_scale")),
-        ("encoder", _Side),
-        ("decoder", _Side),
-    ]
-
-
-class _Tensor(Structure):
-    _fields_ = [("weight", c_void_p), ("bias", c_void_p), ("rows", c_int32), ("columns", c_int32)]
-
-
-class _Lists(Structure):
-    _fields_ = [
-        *((name, c_void_p) for name in ("starts", "ids", "always", "never", "sample")),
-        *((name, c_int32) for name in ("sources", "always_count", "never_count", "sample_count")),
-        *((name, c_int32) for name in ("rest", "copies")),
-    ]
-
-
-class _Request(Structure):
-    _fields_ = [
-        *((name, c_int32) for name in ("count", "slots", "threads", "beam", "n_best", "begin", "end")),
-        *((name, c_int32) for name in ("vocab_size", "banned_count")),
-        ("penalty", c_double),
-        *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned")),
-        *((name, c_void_p) for name in ("places", "cancel", "out_starts")),
-        *((name, c_void_p) for name in ("out_ids", "out_lengths", "out_counts", "out_scores", "out_cut")),
-    ]
-
-
-class _Read(Structure):
-    _fields_ = [
-        *((name, c_int32) for name in ("rows", "threads")),
-        *((name, c_void_p) for name in ("ids", "starts", "lengths", "last", "before", "after")),
-        *((name, c_void_p) for name in ("places", "logits", "memory", "heard")),
-    ]
-
-
-class _Encode(Structure):
-    _fields_ = [
-        *((name, c_int32) for name in ("rows", "threads", "pooling")),
-        *((name, c_void_p) for name in ("ids", "starts", "asked", "asked_starts", "places", "out")),
-    ]
-
-
-class _Fill(Structure):
-    _fields_ = [
-        *((name, c_int32) for name in ("rows", "threads", "limit", "banned_count", "encode")),
-        *((name, c_int32) for name in ("upsample", "unknown")),
-        *((name, c_void_p) for name in ("ids", "starts", "memory", "states", "lengths", "banned")),
-        *((name, c_void_p) for name in ("places", "signs", "out_ids", "out_logp", "logits")),
-    ]
 
 
 @dataclass(frozen=True)
@@ -120,25 +56,6 @@ class Output:
     cut: bool
 
 
-@functools.cache
-def _library() -> Any:
-    """The library with its calls laid out."""
-    library = compiled()
-    library.regard_make.restype = c_void_p
-    library.regard_make.argtypes = [POINTER(_Shape), POINTER(_Tensor), c_int32, c_char_p]
-    library.regard_free.argtypes = [c_void_p]
-    library.regard_narrow.argtypes = [c_void_p, POINTER(_Lists)]
-    library.regard_translate.argtypes = [c_void_p, POINTER(_Request)]
-    library.regard_read.argtypes = [c_void_p, POINTER(_Read)]
-    library.regard_fill.argtypes = [c_void_p, POINTER(_Fill)]
-    library.regard_forget.argtypes = [c_void_p]
-    library.regard_encode.argtypes = [c_void_p, POINTER(_Encode)]
-    library.regard_bound.argtypes = [c_int64]
-    library.regard_bound.restype = None
-    library.regard_held.restype = c_int64
-    return library
-
-
 SHARES = 8  # of what is bound, each call may have one, whatever the others have
 _most = [1 << 30]  # bytes, as search.cpp begins with
 
@@ -148,20 +65,20 @@ def bound(size: int) -> None:
 
     Each call may have an eighth of that, or one sentence, whatever the others have.
     """
-    _library().regard_bound(size)
+    library().regard_bound(size)
     _most[0] = size
 
 
 def held() -> int:
     """The bytes that there are now for sentences to be written into, in this process."""
-    return int(_library().regard_held())
+    return int(library().regard_held())
 
 
 class Past:
     """Keys and values of what a row has read, inside the library; freed with this object."""
 
     def __init__(self, address: int) -> None:
-        self._library, self.address = _library(), address
+        self._library, self.address = library(), address
 
     def __del__(self) -> None:
         self._library.regard_forget(self.address)
@@ -179,7 +96,7 @@ class Packed:
     """A model inside the library; freed with this object."""
 
     def __init__(self, weights: Weights, *, precision: str) -> None:
-        self._library = _library()
+        self._library = library()
         self.path = path()
         self._handle: int | None = None
         # The embeddings and the table of neighbours are read where they are, the rest is packed.
@@ -191,7 +108,7 @@ class Packed:
         self.drafts = weights.drafts
         self._place = 2 * side.width * side.kv_heads * side.layers * 4  # bytes of a token's keys and values
         shape = _shape(weights, precision)
-        tensors = (_Tensor * len(weights.tensors))()
+        tensors = (Tensor * len(weights.tensors))()
         for place, (weight, bias) in zip(tensors, weights.tensors, strict=True):
             if weight is not None:
                 place.weight, place.bias = weight.data_ptr(), None if bias is None else bias.data_ptr()
@@ -207,7 +124,7 @@ class Packed:
         copied = np.array([len(shortlist.starts) - 2] if shortlist.copies else [], np.int32)
         for ids in (shortlist.ids, shortlist.always, never, copied):
             self._check([int(ids.min()), int(ids.max())] if ids.size else [], self._limits[1])
-        lists = _Lists(
+        lists = Lists(
             starts=shortlist.starts.ctypes.data,
             ids=shortlist.ids.ctypes.data,
             always=shortlist.always.ctypes.data,
@@ -274,7 +191,7 @@ class Packed:
         arrays = (ids, starts, lengths, last, before, after)
         given = (None if tensor is None else tensor.data_ptr() for tensor in (places, logits))
         of_arrays, heard = ([each.buffer_info()[0] for each in some] for some in (arrays, memory or ()))
-        request = _Read(len(rows), threads, *of_arrays, *given, *heard)
+        request = Read(len(rows), threads, *of_arrays, *given, *heard)
         if self._library.regard_read(self._handle, request) != DONE:
             raise RegardError("the native engine ran out of memory; read shorter texts or fewer at a time")
         found = zip(rows, before, after, starts, starts[1:], strict=False)
@@ -305,7 +222,7 @@ class Packed:
         """
         self._check(ids, self._limits[0])
         wanted = (None, None) if asked is None else (each.buffer_info()[0] for each in asked)
-        request = _Encode(
+        request = Encode(
             len(starts) - 1,
             threads,
             POOLINGS.index(pooling),
@@ -331,7 +248,7 @@ class Packed:
             for name, each in (tensors | {"ids": ids}).items()
             if each is not None
         }
-        if self._library.regard_fill(self._handle, _Fill(**given, **numbers)) != DONE:
+        if self._library.regard_fill(self._handle, Fill(**given, **numbers)) != DONE:
             raise RegardError("the native engine ran out of memory; translate fewer lines at a time")
 
     @staticmethod
@@ -339,7 +256,7 @@ class Packed:
         if ids and not 0 <= min(ids) <= max(ids) < limit:
             raise ModelError(f"an id lies outside the vocabulary of {limit} tokens")
 
-    def _run(self, call: Call, request: _Request, tokens: int) -> int:
+    def _run(self, call: Call, request: Request, tokens: int) -> int:
         """Calls the library. A long call runs beside the main thread, so that a signal can still end it."""
         if tokens < LONG or threading.current_thread() is not threading.main_thread():
             return int(self._library.regard_translate(self._handle, request))
@@ -371,10 +288,10 @@ class _Arrays:
         self.out_scores = array("d", bytes(8 * outputs))
         self.out_cut = array("B", bytes(outputs))
 
-    def request(self, call: Call, places: torch.Tensor | None) -> _Request:
+    def request(self, call: Call, places: torch.Tensor | None) -> Request:
         numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
         addresses = {name: each.buffer_info()[0] for name, each in vars(self).items()}
-        return _Request(
+        return Request(
             count=len(call.sources),
             banned_count=len(call.banned),
             places=None if places is None else places.data_ptr(),
@@ -400,9 +317,9 @@ class _Arrays:
         return found
 
 
-def _shape(weights: Weights, precision: str) -> _Shape:
-    numbers = [field[0] for field in _Shape._fields_ if field[0] not in ("encoder", "decoder", "precision")]
-    return _Shape(
+def _shape(weights: Weights, precision: str) -> Shape:
+    numbers = [field[0] for field in Shape._fields_ if field[0] not in ("encoder", "decoder", "precision")]
+    return Shape(
         precision=PRECISIONS.index(precision),
         encoder=_side(weights.encoder),
         decoder=_side(weights.decoder),
@@ -410,8 +327,8 @@ def _shape(weights: Weights, precision: str) -> _Shape:
     )
 
 
-def _side(side: SideShape) -> _Side:
-    return _Side(**vars(side))
+def _side(side: SideShape) -> Side:
+    return Side(**vars(side))
 
 
 __all__ = ["PRECISIONS", "Call", "Line", "Output", "Packed", "Past", "bound", "held"]

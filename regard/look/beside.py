@@ -4,7 +4,7 @@ The lecture's two decoders, for instance: one writes word by word, the other all
 whole look into each; as a figure, one map of each beside the other. Before this file: `look.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -53,13 +53,7 @@ class Beside:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .svg or .png."""
-        writers: dict[str, Callable[[], str | bytes]] = {
-            ".html": self.to_html,
-            ".json": lambda: self.to_json() + "\n",
-            ".png": lambda: self.figure().to_png(),
-            ".svg": lambda: self.figure().to_svg(),
-        }
-        write(Path(path), writers)
+        write(Path(path), self)
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.to_html(), f"Side by side: {self.text}")

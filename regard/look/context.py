@@ -7,7 +7,7 @@ An encoder has seen the whole sentence; a decoder that stands alone what comes b
 An embedding alone would give the same vector everywhere; what differs here is what attention brought in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -85,13 +85,7 @@ class Contexts:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .svg or .png."""
-        writers: dict[str, Callable[[], str | bytes]] = {
-            ".html": self.to_html,
-            ".json": lambda: self.to_json() + "\n",
-            ".png": lambda: self.figure().to_png(),
-            ".svg": lambda: self.figure().to_svg(),
-        }
-        write(Path(path), writers)
+        write(Path(path), self)
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.to_html(), f"The word {self.word} in context")

@@ -8,7 +8,7 @@ keys are added, those of queries averaged. Before this file: `regard.tasks.speec
 
 import base64
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from os import PathLike
@@ -165,13 +165,7 @@ class SoundLook:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .png or .svg."""
-        forms: dict[str, Callable[[], str | bytes]] = {
-            ".html": self.to_html,
-            ".json": lambda: self.to_json() + "\n",
-            ".png": lambda: self.figure().to_png(),
-            ".svg": lambda: self.figure().to_svg(),
-        }
-        write(Path(path), forms)
+        write(Path(path), self)
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.to_html(), f"Where it listened: {self.text}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -148,14 +148,7 @@ class Look:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .svg, .png or .pharaoh."""
-        writers: dict[str, Callable[[], str | bytes]] = {
-            ".html": self.to_html,
-            ".json": lambda: self.to_json() + "\n",
-            ".pharaoh": lambda: f"{self.alignment()}\n",
-            ".png": lambda: self.figure().to_png(),
-            ".svg": lambda: self.figure().to_svg(),
-        }
-        write(Path(path), writers)
+        write(Path(path), self, {".pharaoh": lambda: f"{self.alignment()}\n"})
 
     def bertviz(self) -> dict[str, Any]:
         """The arguments of `bertviz.model_view` and `head_view`: weights (1, H, T, S) a layer, and tokens."""
@@ -200,8 +193,23 @@ def opened(model: Any, load: Callable[[Path], Any]) -> tuple[Any, Origin]:
     return load(folder), Origin(folder.resolve().name, text)
 
 
-def write(path: Path, writers: Mapping[str, Callable[[], str | bytes]]) -> None:
-    """Write what the writer of the path's ending gives."""
+class Shown(Protocol):
+    """What can be written as a page, as text and as a figure."""
+
+    def to_html(self) -> str: ...
+    def to_json(self) -> str: ...
+    def figure(self) -> Any: ...
+
+
+def write(path: Path, shown: Shown, more: Mapping[str, Callable[[], str | bytes]] | None = None) -> None:
+    """Write what is shown by the path's ending; `more` are endings that only this one has."""
+    writers: dict[str, Callable[[], str | bytes]] = {
+        ".html": shown.to_html,
+        ".json": lambda: shown.to_json() + "\n",
+        **(more or {}),
+        ".png": lambda: shown.figure().to_png(),
+        ".svg": lambda: shown.figure().to_svg(),
+    }
     if path.suffix not in writers:
         raise UsageError(f"{path} ends in {path.suffix or 'nothing'}; give one of {', '.join(writers)}")
     made = writers[path.suffix]()

@@ -8,7 +8,7 @@ models that are shown a picture, by `drawn.py` of those that draw one.
 
 import base64
 import io
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -141,13 +141,7 @@ class PictureLook:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write it by the ending of the path: .html, .json, .svg or .png."""
-        forms: dict[str, Callable[[], str | bytes]] = {
-            ".html": self.to_html,
-            ".json": lambda: self.to_json() + "\n",
-            ".png": lambda: self.figure().to_png(),
-            ".svg": lambda: self.figure().to_svg(),
-        }
-        write(Path(path), forms)
+        write(Path(path), self)
 
     def _repr_html_(self) -> str:
         return notebook_frame(self.to_html(), f"Attention on a picture: {self.text}")
