@@ -29,6 +29,7 @@ from regard.models.assembly import (
     remembered,
     shorter,
 )
+from regard.models.stepped import Taught
 
 
 @dataclass(frozen=True)
@@ -118,20 +119,10 @@ class EncoderDecoder(Tied):
         return memory
 
 
-class Transformer(EncoderDecoder):
+class Transformer(EncoderDecoder, Taught):
     """Source ids in, hidden states of the target out; `project` gives logits."""
 
     native = "encoder and decoder"
-
-    def forward(self, inputs: Tokens, tgt_in: Tensor) -> Tensor:
-        """Teacher forcing: hidden (B, T, D) at each place of tgt_in (B, T) after the sources."""
-        memory = self.encode(inputs)
-        mask = needed_mask(inputs)
-        x = self.target_embedding(tgt_in)
-        for layer, seen in zip(self.decoder, remembered(self.decoder, memory), strict=True):
-            x, _ = layer(x, seen, memory_mask=mask)
-        hidden: Tensor = self.decoder_norm(x)
-        return hidden
 
     def start(self, inputs: Tokens) -> TransformerState:
         """Run the encoder once; its keys and values serve every step."""
