@@ -21,7 +21,7 @@ _POOL_BATCHES = 256
 
 
 class Batches(Sequence[npt.NDArray[np.int32]]):
-    """The batches of one epoch and rank: one flat array of pair indices and where it is cut."""
+    """The batches of one epoch: one flat array of pair indices and where it is cut."""
 
     def __init__(self, flat: npt.NDArray[np.int32], cuts: npt.NDArray[np.int64], order: Ints) -> None:
         self.flat, self.cuts, self.order = flat, cuts, order
@@ -53,33 +53,22 @@ class Sampler:
         *lengths: Ints,
         batch_tokens: int,
         seed: int,
-        rank: int = 0,
-        world: int = 1,
     ) -> None:
         counts = [len(each) for each in lengths]
         if len(set(counts)) > 1:
             raise UsageError(f"{' and '.join(map(str, counts))} lengths of the sides of the same examples")
         if not counts or counts[0] == 0:
             raise UsageError("no examples to make batches of")
-        if not 0 <= rank < world:
-            raise UsageError(f"rank ({rank}) must be from 0 to world - 1 ({world - 1})")
         self.lengths = [np.asarray(each, dtype=np.int32) for each in lengths]
         self.longest = np.maximum.reduce(self.lengths)
-        self.batch_tokens, self.seed, self.rank, self.world = batch_tokens, seed, rank, world
+        self.batch_tokens, self.seed = batch_tokens, seed
 
     def batches(self, epoch: int) -> Batches:
-        """The batches of this rank in `epoch`, in order.
-
-        Every rank gets equally many, and together they hold each pair once: where the count does not
-        come out even, the widest batches are halved. (With too few rows for that, batches repeat.)
-        """
-        flat, cuts, order = self._plan(epoch)
-        share = -(-len(order) // self.world)
-        mine = (self.rank + self.world * np.arange(share)) % len(order)
-        return Batches(flat, cuts, order[mine])
+        """The batches of `epoch`, in order; together they hold each pair once."""
+        return Batches(*self._plan(epoch))
 
     def padding(self, epoch: int) -> float:
-        """The share of padding among all tokens of an epoch, both sides and all ranks together."""
+        """The share of padding among all tokens of an epoch, both sides together."""
         flat, cuts, _ = self._plan(epoch)
         rows = np.diff(cuts)
         real = padded = 0
@@ -89,7 +78,7 @@ class Sampler:
         return 1 - real / padded
 
     def shapes(self, epoch: int) -> tuple[npt.NDArray[np.int64], ...]:
-        """Rows (M,) and the longest length on each side (M,) of the batches of an epoch, of all ranks."""
+        """Rows (M,) and the longest length on each side (M,) of the batches of an epoch."""
         flat, cuts, _ = self._plan(epoch)
         longest = (np.maximum.reduceat(lengths[flat], cuts[:-1]).astype(np.int64) for lengths in self.lengths)
         return np.diff(cuts), *longest
@@ -106,7 +95,7 @@ class Sampler:
             pool = flat[low:high]
             pool[:] = pool[self._by_length(pool)]
             starts += [int(low) + start for start in _cut(self.longest[pool], self.batch_tokens)]
-        cuts = _even(np.array([*starts, len(flat)], dtype=np.int64), self.world)
+        cuts = np.array([*starts, len(flat)], dtype=np.int64)
         return flat, cuts, _shuffled(len(cuts) - 1, random)
 
     def _by_length(self, pool: Ints) -> Ints:
@@ -134,14 +123,3 @@ def _cut(longest: Ints, batch_tokens: int) -> list[int]:
         tokens = widths * np.arange(1, len(widths) + 1)
         start += max(1, int(np.searchsorted(tokens, batch_tokens, side="right")))
     return starts
-
-
-def _even(cuts: npt.NDArray[np.int64], world: int) -> npt.NDArray[np.int64]:
-    """`cuts` with the widest batches halved until their number is a multiple of `world`."""
-    for _ in range(-(len(cuts) - 1) % world):
-        rows = np.diff(cuts)
-        widest = int(rows.argmax())
-        if rows[widest] < 2:
-            break
-        cuts = np.insert(cuts, widest + 1, cuts[widest] + rows[widest] // 2)
-    return cuts

@@ -25,15 +25,10 @@ class StoreFeed(Generic[B]):
         lengths: Sequence[npt.NDArray[np.integer]],
         train: TrainConfig,
         collate: Callable[[Rows], B],
-        *,
-        rank: int = 0,
-        world: int = 1,
     ) -> None:
         """`lengths`: how long each row is, on each side it has, (N,) each; they bound a batch together."""
         self.rows, self.collate = rows, collate
-        self.sampler = Sampler(
-            *lengths, batch_tokens=train.batch_tokens, seed=train.seed, rank=rank, world=world
-        )
+        self.sampler = Sampler(*lengths, batch_tokens=train.batch_tokens, seed=train.seed)
         self._epoch, self._batches = 0, self.sampler.batches(0)
 
     def _of(self, epoch: int) -> Batches:

@@ -105,8 +105,7 @@ def _measure(
     """The scores with `weights` into the state; left alone where the one that decides is not finite."""
     start = trainer.clock()
     limit = Limit(start + trainer.budget.allowance(state, first=first, last=last), trainer.clock)
-    with trainer.world.together():
-        found = _found(trainer, weights, limit, last=last) if trainer.world.first else None
+    found = _shared_out(trainer, weights, limit, last=last)
     found, state.seconds, took = _told(trainer, found, start)
     state.validating += took
     if found.judge.finite:
@@ -116,6 +115,16 @@ def _measure(
     elif state.ended:
         raise _diverged(trainer, state)
     return found
+
+
+def _shared_out(
+    trainer: Trainer, weights: Sequence[Tensor], limit: Limit, *, last: bool
+) -> Measurement | None:
+    """What the evaluator finds, in every process if it shares its work, else in the first alone."""
+    if getattr(trainer.evaluator, "shares", False):
+        return _found(trainer, weights, limit, last=last)
+    with trainer.world.together():
+        return _found(trainer, weights, limit, last=last) if trainer.world.first else None
 
 
 def _found(trainer: Trainer, weights: Sequence[Tensor], limit: Limit, *, last: bool) -> Measurement:

@@ -13,14 +13,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from regard.config import TrainConfig
 from regard.measure.score import Score
+from regard.training.world import here
 
+T = TypeVar("T")
+R = TypeVar("R")
 ALL = "all"  # the group of an objective that has one
 
 
@@ -113,8 +116,27 @@ class Measurement:
         return next(iter(self.scores.values()))
 
 
+def shared(work: Callable[[T], R], items: Sequence[T], limit: Limit) -> Iterator[R]:
+    """What `work` makes of each item, in order, until the limit has passed; of the first one always.
+
+    Processes that train together (`world.py`) share the items out, and each is given what all of them made:
+    something that JSON can say. The clock of the first decides.
+    """
+    world = here()
+    bound = limit.until < math.inf
+    stride = world.size if bound or world.size == 1 else max(1, len(items))
+    for start in range(0, len(items), stride):
+        if start and bound and world.tell(limit.left() <= 0):
+            return
+        yield from world.done(work, items[start : start + stride])
+
+
 class Evaluator(Protocol):
-    """Measures a model on what it has not seen."""
+    """Measures a model on what it has not seen.
+
+    One whose class says `shares = True` is asked in every process, takes its work from `shared`, and draws at
+    random for each item anew; any other is asked in process 0 alone.
+    """
 
     def measure(
         self,

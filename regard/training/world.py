@@ -11,10 +11,10 @@ import json
 import math
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from regard.errors import DivergedError, RegardError, StorageError, UsageError, error_line, shown
 from regard.foreign import loads
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from regard.training.sums import Node
 
+T = TypeVar("T")
+R = TypeVar("R")
 _SAID = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what torchrun tells each process
 PATIENCE = timedelta(hours=2)  # for a process that neither answers nor dies: preparing data takes long
 
@@ -62,6 +64,13 @@ class World:
     def tell(self, value: Any) -> Any:
         """What process 0 has, for all."""
         return value
+
+    def done(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """What `work` makes of each item, in order; the processes take them in turn.
+
+        It must be something that JSON can say. What fails in one process fails in all.
+        """
+        return [work(item) for item in items]
 
     def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
         """The same of tensors on the CPU by name; the others give None."""
@@ -118,11 +127,17 @@ class _Joined(World):
         found = [torch.empty_like(mine) for _ in range(self.size)]
         with _reaching() as dist:
             dist.all_gather(found, mine)
-        texts = [bytes(each.tolist())[:length] for each, length in zip(found, lengths, strict=True)]
+        texts = [each.numpy().tobytes()[:length] for each, length in zip(found, lengths, strict=True)]
         return [loads(text) if text else None for text in texts]
 
     def tell(self, value: Any) -> Any:
         return self.gather(value if self.first else None)[0]
+
+    def done(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        with self.together():
+            mine = [work(item) for item in items[self.rank :: self.size]]
+        every = self.gather(mine)
+        return [every[number % self.size][number // self.size] for number in range(len(items))]
 
     def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
         import torch

@@ -50,36 +50,6 @@ def test_a_pure_function_of_seed_and_epoch(both: Lengths, budget: int, seed: int
     assert as_lists(sampler, epoch) == as_lists(again, epoch)
 
 
-@given(lengths, budgets, seeds, st.integers(1, 7))
-def test_ranks_share_an_epoch(both: Lengths, budget: int, seed: int, world: int) -> None:
-    samplers = [
-        Sampler(*both, batch_tokens=budget, seed=seed, rank=rank, world=world) for rank in range(world)
-    ]
-    ranks = [as_lists(sampler, 3) for sampler in samplers]
-    assert len({len(batches) for batches in ranks}) == 1  # or one would wait for ever
-    seen = Counter(index for batches in ranks for batch in batches for index in batch)
-    assert sorted(seen) == list(range(both.shape[1]))
-    rows = [len(batch) for batches in ranks for batch in batches]
-    if max(rows) > 1:  # otherwise there was nothing to halve
-        assert set(seen.values()) == {1}
-    for batches in ranks:
-        assert all(len(batch) == 1 or both[:, batch].max() * len(batch) <= budget for batch in batches)
-
-
-def test_ranks_take_turns() -> None:
-    both = np.full(84, 7)
-    alone = as_lists(Sampler(both, both, batch_tokens=49, seed=1), 5)  # 12 batches of 7
-    for rank in range(3):
-        sampler = Sampler(both, both, batch_tokens=49, seed=1, rank=rank, world=3)
-        assert as_lists(sampler, 5) == alone[rank::3]
-
-
-def test_more_ranks_than_pairs_repeat() -> None:
-    one = np.array([5])
-    for rank in range(3):
-        assert as_lists(Sampler(one, one, batch_tokens=50, seed=1, rank=rank, world=3), 0) == [[0]]
-
-
 @given(lengths, budgets)
 def test_padding_is_what_a_loop_counts(both: Lengths, budget: int) -> None:
     sampler = Sampler(*both, batch_tokens=budget, seed=7)
@@ -131,12 +101,6 @@ def test_long_and_short_batches_are_mixed() -> None:
     widths = [int(both[batch].max()) for batch in Sampler(both, both, batch_tokens=600, seed=1).batches(0)]
     place_and_width = np.corrcoef(np.arange(len(widths)), widths)[0, 1]
     assert abs(place_and_width) < 0.2
-
-
-@pytest.mark.parametrize(("rank", "world"), [(-1, 1), (1, 1), (2, 2), (0, 0)])
-def test_rank_outside_the_world(rank: int, world: int) -> None:
-    with pytest.raises(UsageError, match=f"rank \\({rank}\\)"):
-        Sampler(np.array([3]), np.array([3]), batch_tokens=9, seed=1, rank=rank, world=world)
 
 
 def test_lengths_must_match_and_exist() -> None:

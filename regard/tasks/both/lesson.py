@@ -72,6 +72,8 @@ class Either(Objective):
 class Judges:
     """Both scores on held-out text; the mean of both losses decides, unless one kind alone is learned."""
 
+    shares = True
+
     def __init__(self, following: Validation, gaps: GapJudge, masked: float) -> None:
         self.following, self.gaps, self.masked = following, gaps, masked
 

@@ -36,7 +36,7 @@ from regard.tasks.image.lesson import normalised
 from regard.tasks.pictures import LABELS, Parts
 from regard.training.feed import Rows, StoreFeed, spread
 from regard.training.lesson import Job, Lesson
-from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, undisturbed
+from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, shared, undisturbed
 
 HELD_OUT, HELD_OUT_SHARE = 200, 10  # pictures at most, and one in so many
 LARGEST = 320  # pixels of the longer side
@@ -110,6 +110,8 @@ class Finding(Objective):
 class Judge:
     """Measures AP on held-out pictures; it decides."""
 
+    shares = True
+
     def __init__(self, store: Columns, rows: Rows, made: Preprocessing, classes: int) -> None:
         self.store, self.rows, self.made, self.classes = store, rows, made, classes
 
@@ -127,12 +129,19 @@ class Judge:
 
         start = limit.clock() if limit else 0.0
         found: list[Objects] = []
+
+        def detected(begin: int) -> list[list[Any]]:
+            batch = collate(self.store, self.rows[begin : begin + BATCH]).to(device)
+            out = model(normalised(batch.pixels, self.made))
+            sizes = [self._size(row) for row in self.rows[begin : begin + BATCH]]
+            return [
+                [None if part is None else part.tolist() for part in each]
+                for each in objects_of(out.classes[-1], out.boxes[-1], sizes)
+            ]
+
         with undisturbed(model), autocast(device, train.precision):
-            for begin in range(0, len(self.rows), BATCH):
-                batch = collate(self.store, self.rows[begin : begin + BATCH]).to(device)
-                out = model(normalised(batch.pixels, self.made))
-                sizes = [self._size(row) for row in self.rows[begin : begin + BATCH]]
-                found += objects_of(out.classes[-1], out.boxes[-1], sizes)
+            for some in shared(detected, range(0, len(self.rows), BATCH), Limit()):
+                found += [Objects(*map(np.array, each)) for each in some]
         scores = box_scores([self._true(row) for row in self.rows], found, self.classes)
         return Measurement(scores, seconds=limit.clock() - start if limit else 0.0)
 

@@ -34,7 +34,7 @@ from regard.tasks.image.figure import confusion_picture, heads_picture
 from regard.tasks.pictures import LABELS, Parts
 from regard.training.feed import Rows, StoreFeed, spread
 from regard.training.lesson import Job, Lesson
-from regard.training.objective import Limit, Loss, Measurement, Objective, undisturbed
+from regard.training.objective import Limit, Loss, Measurement, Objective, shared, undisturbed
 
 CONFUSION, HEADS = "confusion.png", "heads.png"
 HELD_OUT, HELD_OUT_SHARE = 2000, 20  # pictures at most, and one in so many
@@ -117,6 +117,8 @@ def normalised(pixels: Tensor, made: Preprocessing) -> Tensor:
 class Judge:
     """Measures on held-out pictures; accuracy decides."""
 
+    shares = True
+
     def __init__(self, store: Columns, rows: Rows, made: Preprocessing, labels: Sequence[str]) -> None:
         self.store, self.rows, self.made, self.labels = store, rows, made, labels
         self.table: Table | None = None  # of the last measurement
@@ -138,13 +140,16 @@ class Judge:
         given: list[int] = []
         total = 0.0
         start = limit.clock() if limit else 0.0
+
+        def measured(begin: int) -> tuple[float, list[int], list[int]]:
+            batch = collate(self.store, self.rows[begin : begin + BATCH]).to(device)
+            logits = model(normalised(batch.pixels, self.made)).float()
+            lost = float(F.cross_entropy(logits, batch.labels, reduction="sum"))
+            return lost, batch.labels.tolist(), logits.argmax(-1).tolist()
+
         with undisturbed(model), autocast(device, train.precision):
-            for begin in range(0, len(self.rows), BATCH):
-                batch = collate(self.store, self.rows[begin : begin + BATCH]).to(device)
-                logits = model(normalised(batch.pixels, self.made)).float()
-                total += float(F.cross_entropy(logits, batch.labels, reduction="sum"))
-                wanted += batch.labels.tolist()
-                given += logits.argmax(-1).tolist()
+            for lost, labels, said in shared(measured, range(0, len(self.rows), BATCH), Limit()):
+                total, wanted, given = total + lost, wanted + labels, given + said
         self.table = confusion(wanted, given, len(self.labels))
         loss = Score(total / max(1, len(wanted)), higher=False, count=len(wanted))
         self.begun = convolutional(model) if last else []

@@ -31,7 +31,7 @@ from regard.tasks.labels.examples import Labelled
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, StoreFeed
 from regard.training.lesson import Job, Lesson, run_tokenizer
-from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, undisturbed
+from regard.training.objective import ALL, Group, Limit, Loss, Measurement, Objective, shared, undisturbed
 
 LABELS = "labels.json"
 HELD_OUT, HELD_OUT_SHARE = 1000, 20  # examples at most, and one in so many
@@ -174,6 +174,8 @@ def _layer(name: str) -> int:
 class Judge:
     """Measures on held-out examples; accuracy decides."""
 
+    shares = True
+
     def __init__(self, store: Columns, rows: Rows, make: Any, labels: Sequence[str]) -> None:
         self.store, self.rows, self.make, self.labels = store, rows, make, labels
         self.table: Table | None = None  # of the last measurement
@@ -195,13 +197,16 @@ class Judge:
         total = 0.0
         lengths = self.store["ids"].lengths[self.rows]
         start = limit.clock() if limit else 0.0
+
+        def measured(rows: Rows) -> tuple[float, list[int], list[int]]:
+            batch = self.make(rows).to(device)
+            logits = model(batch.inputs, batch.spots).float()
+            lost = float(F.cross_entropy(logits, batch.labels, reduction="sum"))
+            return lost, batch.labels.tolist(), logits.argmax(-1).tolist()
+
         with undisturbed(model), autocast(device, train.precision):
-            for rows in _sorted_batches(self.rows, lengths):
-                batch = self.make(rows).to(device)
-                logits = model(batch.inputs, batch.spots).float()
-                total += float(F.cross_entropy(logits, batch.labels, reduction="sum"))
-                wanted += batch.labels.tolist()
-                given += logits.argmax(-1).tolist()
+            for lost, labels, said in shared(measured, list(_sorted_batches(self.rows, lengths)), Limit()):
+                total, wanted, given = total + lost, wanted + labels, given + said
         self.table = confusion(wanted, given, len(self.labels))
         loss = Score(total / max(1, len(wanted)), higher=False, count=len(wanted))
         seconds = limit.clock() - start if limit else 0.0

@@ -11,13 +11,15 @@ from regard.process.device import autocast
 from regard.tasks.language.scoring import batches, nats, scores, spelled
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, spread
-from regard.training.objective import Limit, Measurement, undisturbed
+from regard.training.objective import Limit, Measurement, shared, undisturbed
 
 SOME = 2**15  # tokens that are measured on before the end
 
 
 class Validation:
     """Rows that training never sees."""
+
+    shares = True
 
     def __init__(self, ids: Ids, context: int, tokenizer: Tokenizer) -> None:
         self.ids, self.tokenizer = ids, tokenizer
@@ -39,13 +41,15 @@ class Validation:
         rows = self.all if last else self.some
         # A part of the rows is a fair sample of them if they are not taken in their order.
         rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0)).numpy()]
+        cut = list(batches(rows))
+
+        def lost_in(spans: Rows) -> float:
+            with autocast(device, train.precision):
+                return nats(model, self.ids, spans, self.tokenizer, device)
+
         with undisturbed(model):
-            for spans in batches(rows):
-                if done and limit.left() <= 0:
-                    break
-                with autocast(device, train.precision):
-                    cost += nats(model, self.ids, spans, self.tokenizer, device)
-                done += len(spans)
+            for spans, lost in zip(cut, shared(lost_in, cut, limit), strict=False):
+                cost, done = cost + lost, done + len(spans)
         measured = rows[:done]
         tokens, size = int((measured[:, 1] - measured[:, 0]).sum()), self._bytes(measured)
         seconds = (limit.clock() - began) * len(rows) / done

@@ -30,7 +30,7 @@ from regard.text.running import RunningText
 from regard.text.tokenizer import Tokenizer
 from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import token_loss
-from regard.training.objective import Limit, Loss, Measurement, Objective, undisturbed
+from regard.training.objective import Limit, Loss, Measurement, Objective, shared, undisturbed
 
 VALID_ROWS = 512  # at most, evenly spread
 _DRAWN = 7919  # tells what is hidden apart from what else a seed decides
@@ -112,6 +112,8 @@ def _picked(model: Any, batch: HiddenBatch) -> tuple[Tensor, Tensor]:
 class GapJudge:
     """Measures on held-out rows, whose hidden words are the same every time."""
 
+    shares = True
+
     def __init__(self, rows: Rows, length: int) -> None:
         spans = cut_rows(len(rows.ids), length - FRAME)
         chosen = np.linspace(0, len(spans) - 1, min(len(spans), VALID_ROWS)).round().astype(np.int64)
@@ -130,17 +132,20 @@ class GapJudge:
         total, right, count = 0.0, 0, 0
         start = limit.clock() if limit else 0.0
         done = 0
+        places = range(0, len(self.spans), self.together)
+
+        def measured(at: int) -> tuple[float, int, int]:
+            batch = self.rows.batch(self.spans[at : at + self.together], at).to(device)
+            picked, wanted = _picked(model, batch)
+            held: Any = model
+            logits = F.linear(picked, held.output_weight, held.output_bias).float()
+            lost = float(F.cross_entropy(logits, wanted, reduction="sum"))
+            return lost, int((logits.argmax(-1) == wanted).sum()), len(wanted)
+
         with undisturbed(model), autocast(torch.device(device), train.precision if train else "fp32"):
-            for at in range(0, len(self.spans), self.together):
-                if limit is not None and at and limit.left() <= 0:
-                    break
-                batch = self.rows.batch(self.spans[at : at + self.together], at).to(device)
-                picked, wanted = _picked(model, batch)
-                held: Any = model
-                logits = F.linear(picked, held.output_weight, held.output_bias).float()
-                total += float(F.cross_entropy(logits, wanted, reduction="sum"))
-                right += int((logits.argmax(-1) == wanted).sum())
-                count, done = count + len(wanted), at + self.together
+            for lost, hits, asked in shared(measured, places, limit or Limit()):
+                total, right, count = total + lost, right + hits, count + asked
+                done += self.together
         seconds = (limit.clock() - start) * len(self.spans) / min(done, len(self.spans)) if limit else 0.0
         complete = done >= len(self.spans)
         return Measurement(gap_scores(total, right, count), complete=complete, seconds=seconds)

@@ -20,7 +20,7 @@ from regard.measure.wer import ErrorRates
 from regard.process.device import autocast
 from regard.training.feed import Rows, spread
 from regard.training.loss import token_loss
-from regard.training.objective import Limit, Measurement, undisturbed
+from regard.training.objective import Limit, Measurement, shared, undisturbed
 
 HEARD = 200  # recordings at most while training
 TOGETHER = 2048  # places of a batch
@@ -28,6 +28,8 @@ TOGETHER = 2048  # places of a batch
 
 class Validation:
     """Held-out recordings, ready to be measured on."""
+
+    shares = True
 
     def __init__(self, maker: Any, rows: Rows, config: Config) -> None:
         self.maker, self.rows, self.config = maker, rows, config
@@ -47,13 +49,15 @@ class Validation:
         rates = ErrorRates(plain=self.config.of(SpeechConfig).scored == "words")
         rows = self.rows if last else spread(self.rows, HEARD)
         with undisturbed(model):
-            for part in self._batches(rows):
-                if done and limit.left() <= 0:
-                    break
+            parts = self._batches(rows)
+
+            def heard(part: Rows) -> tuple[int, float, list[str]]:
                 batch = self.maker(part).to(device)
                 with autocast(device, train.precision):
-                    lost, written = self._heard(model, batch)
-                total, tokens, done = total + lost, tokens + batch.targets, done + len(part)
+                    return batch.targets, *self._heard(model, batch)
+
+            for part, (targets, lost, written) in zip(parts, shared(heard, parts, limit), strict=False):
+                total, tokens, done = total + lost, tokens + targets, done + len(part)
                 if not math.isfinite(total):
                     break
                 for given, row in zip(written, part, strict=True):

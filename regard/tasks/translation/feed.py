@@ -23,13 +23,11 @@ class PairFeed(StoreFeed[Batch]):
         train: TrainConfig,
         *,
         specials: Specials = OUR_SPECIALS,
-        rank: int = 0,
-        world: int = 1,
     ) -> None:
         pad, begin, end, _ = specials
         lengths = store.src_lengths[rows], store.tgt_lengths[rows]
         make = partial(collate, store, pad_id=pad, begin_id=begin, end_id=end)
-        super().__init__(rows, lengths, train, make, rank=rank, world=world)
+        super().__init__(rows, lengths, train, make)
 
 
 def hold_out(store: Store) -> tuple[Rows, Rows]:

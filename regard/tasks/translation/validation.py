@@ -26,7 +26,8 @@ from regard.tasks.translation.feed import PairFeed
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, spread
 from regard.training.loss import Forced, OfPairs
-from regard.training.objective import Limit, Measurement, undisturbed
+from regard.training.objective import Limit, Measurement, shared, undisturbed
+from regard.training.world import here
 
 LOSS_PAIRS = 1000  # at most, for the loss
 BLEU_PAIRS = 200  # at most, for BLEU while training
@@ -44,6 +45,8 @@ class _LateError(Exception):
 
 class Validation:
     """The held-out pairs, ready to be measured on."""
+
+    shares = True
 
     def __init__(
         self,
@@ -102,16 +105,18 @@ class Validation:
 
         The order of the batches is shuffled, so the first ones are a fair sample.
         """
-        total, tokens, count = 0.0, 0, self.feed.count(0)
-        torch.manual_seed(0)  # what is hidden is the same every time
-        for position in range(count):
-            if position and limit.left() <= 0:
-                return total / tokens, position / count
+        total, tokens, done, count = 0.0, 0, 0, self.feed.count(0)
+
+        def measured(position: int) -> tuple[float, int]:
+            torch.manual_seed(position)  # what is hidden is the same every time
             batch = self.feed.batch(0, position).to(device)
             with autocast(device, precision):
-                total += sum(float(loss.total) for loss in self.objective.losses(model, batch))
-            tokens += batch.targets
-        return total / tokens, 1.0
+                lost = sum(float(loss.total) for loss in self.objective.losses(model, batch))
+            return lost, batch.targets
+
+        for lost, targets in shared(measured, range(count), limit):
+            total, tokens, done = total + lost, tokens + targets, done + 1
+        return total / tokens, done / count
 
     def _translate_in_time(
         self, model: nn.Module, device: torch.device, rows: Rows, limit: Limit, *, cut: bool
@@ -128,7 +133,8 @@ class Validation:
                 break
             waiting = waiting[count:]
             each = (limit.clock() - began) / len(outputs)
-            count = int(max(0.0, CAUTION * limit.left()) / each) if each else len(waiting)
+            left = int(max(0.0, CAUTION * limit.left()) / each) if each else len(waiting)
+            count = here().tell(left)
         return outputs
 
     def _translate(
@@ -137,25 +143,40 @@ class Validation:
         """Greedy translations by row; batches of like length waste no steps."""
         outputs: dict[int, str] = {}
         order = np.argsort(self.store.src_lengths[rows], kind="stable")
-        for places in _batches(order, self.store.src_lengths[rows]):
-            pairs = [[side.tolist() for side in self.store.pair(int(row))] for row in rows[places]]
-            sources = [[*src, self.tokenizer.end_id] for src, _ in pairs]
-            longest: int | None = model.max_length  # type: ignore[assignment]
-            rules = Rules.of(
-                self.decode,
-                map(len, sources),
-                max_length=longest,
-                specials=self.tokenizer.specials,
-                device=device,
-            )
-            rules = _cut(rules, [len(tgt) for _, tgt in pairs]) if cut else rules
-            heads = self.store.src.padded_heads(rows[places])
-            inputs = replace(pad_sources(sources), heads=None if heads is None else torch.from_numpy(heads))
-            wanted = Wanted(replace(self.decode, beam=1), late=_in_time(limit))
-            found = way_of(model).search(model, inputs.to(device), rules, wanted)
-            for row, hypotheses in zip(rows[places], found, strict=True):
-                outputs[int(row)] = self.tokenizer.decode(hypotheses[0].ids)
+        batches = [rows[places] for places in _batches(order, self.store.src_lengths[rows])]
+
+        def written(some: Rows) -> list[str] | None:
+            try:
+                return self._written(model, device, some, limit, cut=cut)
+            except _LateError:
+                return None
+
+        for some, texts in zip(batches, shared(written, batches, Limit()), strict=False):
+            if texts is None:
+                raise _LateError
+            outputs |= zip(map(int, some), texts, strict=True)
         return outputs
+
+    def _written(
+        self, model: nn.Module, device: torch.device, rows: Rows, limit: Limit, *, cut: bool
+    ) -> list[str]:
+        """Greedy translations of one batch."""
+        pairs = [[side.tolist() for side in self.store.pair(int(row))] for row in rows]
+        sources = [[*src, self.tokenizer.end_id] for src, _ in pairs]
+        longest: int | None = model.max_length  # type: ignore[assignment]
+        rules = Rules.of(
+            self.decode,
+            map(len, sources),
+            max_length=longest,
+            specials=self.tokenizer.specials,
+            device=device,
+        )
+        rules = _cut(rules, [len(tgt) for _, tgt in pairs]) if cut else rules
+        heads = self.store.src.padded_heads(rows)
+        inputs = replace(pad_sources(sources), heads=None if heads is None else torch.from_numpy(heads))
+        wanted = Wanted(replace(self.decode, beam=1), late=_in_time(limit))
+        found = way_of(model).search(model, inputs.to(device), rules, wanted)
+        return [self.tokenizer.decode(hypotheses[0].ids) for hypotheses in found]
 
 
 def _in_time(limit: Limit) -> Callable[[], None]:

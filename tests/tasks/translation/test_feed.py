@@ -24,14 +24,6 @@ def test_a_batch_is_a_pure_function_of_epoch_and_position(toy: Any) -> None:
     assert torch.equal(feeds[0].batch(1, 2).inputs.ids, feeds[1].batch(1, 2).inputs.ids)
 
 
-def test_ranks_share_the_rows(toy: Any) -> None:
-    rows, train = np.arange(30), TrainConfig(batch_tokens=31)
-    feeds = [PairFeed(toy.store, rows, train, rank=rank, world=2) for rank in range(2)]
-    assert feeds[0].count(0) == feeds[1].count(0)
-    tokens = sum(feed.batch(0, position).targets for feed in feeds for position in range(feed.count(0)))
-    assert tokens == int(toy.store.tgt_lengths[rows].sum())
-
-
 def test_what_is_held_out_is_never_trained_on(tmp_path: Path, toy: Any) -> None:
     lines = [f"one {'two ' * (i % 7)}{i % 211}" for i in range(1000)]
     (tmp_path / "a").write_text("\n".join(lines) + "\n")
