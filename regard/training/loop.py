@@ -6,6 +6,7 @@ tensors, so a run that is bounded by steps or epochs and killed anywhere ends bi
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor
@@ -32,23 +33,24 @@ def train_loop(trainer: Trainer, state: State, metrics: Metrics | None) -> None:
             measure_before(trainer, state)
         while not state.ended:
             take_step(trainer, state)
-            signal = agree(trainer, state, request.signal)
+            signal, due = agree(trainer, state, request.signal, saved_at)
             if trainer.budget.over(state, trainer.feed.count(state.epoch)):
                 state.ended = "it reached its end"
             measured = validate(trainer, state)
             report(trainer, state, metrics, measured=measured)
-            if state.ended or signal or trainer.clock() - saved_at >= _save_every(trainer):
+            if state.ended or signal or due:
                 save_checkpoint(trainer, state)
                 saved_at = trainer.clock()
             if signal and not state.ended:
                 raise _stopped(trainer, signal)
 
 
-def agree(trainer: Trainer, state: State, signal: int) -> int:
-    """The seconds of process 0 into the state of all; the signal that any of them was sent."""
-    every = trainer.world.numbers(state.seconds, signal)
+def agree(trainer: Trainer, state: State, signal: int, saved_at: float) -> tuple[int, bool]:
+    """The seconds of process 0 into the state of all; the signal that any was sent; is it time to save?"""
+    due = trainer.clock() - saved_at >= trainer.budget.save_every(trainer.config)
+    every = trainer.world.numbers(state.seconds, signal, due)
     state.seconds = every[0][0]
-    return max(int(each[1]) for each in every)
+    return max(int(each[1]) for each in every), bool(every[0][2])
 
 
 def take_step(trainer: Trainer, state: State) -> None:
@@ -221,16 +223,17 @@ def save_checkpoint(trainer: Trainer, state: State) -> bool:
         if state.ended:
             raise _diverged(trainer, state)
         return False
-    if (state.skipped_in_a_row and not state.ended) or not trainer.world.first:
+    if state.skipped_in_a_row and not state.ended:
         return False
-    save(trainer.folder, pack(trainer, state), keep=trainer.config.keep)
-    if trainer.publish and not state.ended:
-        trainer.publish(state)
+    with ExitStack() as gathered:
+        for owners in trainer.owners.values():
+            gathered.enter_context(owners.whole())
+        with trainer.world.together():
+            if trainer.world.first:
+                save(trainer.folder, pack(trainer, state), keep=trainer.config.keep)
+                if trainer.publish and not state.ended:
+                    trainer.publish(state)
     return True
-
-
-def _save_every(trainer: Trainer) -> float:
-    return trainer.budget.save_every(trainer.config)
 
 
 def _last_saved(trainer: Trainer) -> str:

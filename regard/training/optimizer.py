@@ -21,6 +21,9 @@ from regard.config import TrainConfig
 _ROUNDS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
 
 
+PIECE = 2**20  # weights at most that Muon moves as one stack
+
+
 def orthogonalise(matrices: Tensor) -> Tensor:
     """Roughly U Vᵀ of each matrix U S Vᵀ in (N, rows, columns); under autocast by products in bf16."""
     rows, columns = matrices.shape[1:]
@@ -57,7 +60,7 @@ def _by_gram(x: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum, made orthogonal, for matrices; matrices of one shape are treated as one stack.
+    """Momentum, made orthogonal, for matrices; matrices of one shape are treated as stacks.
 
     A group's `cut` is how many matrices stand above each other in each of its parameters.
     """
@@ -76,16 +79,17 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
-            stacks: dict[torch.Size, list[Tensor]] = {}
-            for param in group["params"]:
-                if param.grad is not None:
-                    stacks.setdefault(param.shape, []).append(param)
-            for stack in stacks.values():
-                self._move(stack, group)
+            for piece in _pieces(group["params"]):
+                if stack := [param for param in piece if param.grad is not None]:
+                    self._move(stack, group)
+
+    def pieces(self) -> list[list[Tensor]]:
+        """The matrices that move together; which those are depends on their shapes alone."""
+        return [piece for group in self.param_groups for piece in _pieces(group["params"])]
 
     def _move(self, stack: list[Tensor], group: dict[str, Any]) -> None:
         grads = [param.grad for param in stack if param.grad is not None]
-        pasts = [self._momentum(param) for param in stack]
+        pasts = [self.momentum(param) for param in stack]
         torch._foreach_lerp_(pasts, grads, 1 - group["momentum"])
         ahead = torch.stack(torch._foreach_lerp(grads, pasts, group["momentum"]))
         rows = stack[0].shape[0] // group["cut"]
@@ -96,12 +100,25 @@ class Muon(torch.optim.Optimizer):
             torch._foreach_mul_(stack, 1 - group["lr"] * group["weight_decay"])
         torch._foreach_add_(stack, list(moves.unbind(0)), alpha=-group["lr"] * size)
 
-    def _momentum(self, param: Tensor) -> Tensor:
+    def momentum(self, param: Tensor) -> Tensor:
+        """What a matrix remembers of its gradients; zeros at first."""
         state = self.state[param]
         if "momentum" not in state:
             state["momentum"] = torch.zeros_like(param)
         past: Tensor = state["momentum"]
         return past
+
+
+def _pieces(params: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Parameters of one shape together, up to a bound: then several processes can share a shape."""
+    shapes: dict[torch.Size, list[Tensor]] = {}
+    for param in params:
+        shapes.setdefault(param.shape, []).append(param)
+    pieces = []
+    for shape, same in shapes.items():
+        most = max(1, PIECE // shape.numel())
+        pieces += [same[start : start + most] for start in range(0, len(same), most)]
+    return pieces
 
 
 def build_optimizers(

@@ -26,6 +26,8 @@ def resume(trainer: Trainer, held: Run, clock: Clock, files: Mapping[str, bytes]
     state = _new(trainer, clock) if checkpoint is None else _going_on(trainer, held, clock, checkpoint)
     if world.size > 1:
         state = State.from_json(world.tell(state.to_json()))
+        for owners in trainer.owners.values():
+            owners.forget()
         known = {f"the file {name}": _sha(content) for name, content in files.items()}
         weights = _sha(b"".join(weight.detach().cpu().numpy().tobytes() for weight in trainer.weights))
         world.same(known | {"weights": weights, "batches in an epoch": trainer.feed.count(state.epoch)})

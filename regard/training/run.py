@@ -125,7 +125,7 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         job = Job(asked.out, config, examples, base, reporter)
         with world.together(), world.in_turn():
             begun = _begin(task, job, asked, device, clock)
-        begun.trainer.world = world
+        begun.trainer.join(world)
         return _finish(begun, run)
 
 

@@ -17,7 +17,7 @@ from regard.errors import UsageError
 from regard.process.device import autocast
 from regard.training.objective import Batch, Loss
 from regard.training.state import State
-from regard.training.sums import Node, Values, fold, push
+from regard.training.sums import Node, Values, push
 from regard.training.trainer import Trainer
 
 Place = tuple[int, int]  # epoch and position
@@ -126,7 +126,7 @@ def _in_a_tree(
     if not group:
         return None
     _keep_first(trainer, after)
-    *gradients, total = _summed(trainer, group, nodes, len(part.places))
+    *gradients, total = trainer.owners[group].summed(nodes, len(part.places), trainer.device)
     for weight, gradient in zip(trainer.groups[group].weights, gradients, strict=True):
         weight.grad = gradient
     assert total is not None
@@ -175,34 +175,6 @@ def _keep_first(trainer: Trainer, after: Sequence[Tensor]) -> None:
     _put(trainer.moving, after)
 
 
-def _summed(trainer: Trainer, group: str, nodes: Sequence[Node], count: int) -> Values:
-    """The gradients of a group and its loss, over all batches; None where no batch gave a weight any."""
-    if trainer.world.size == 1:
-        return fold(nodes)
-    weights = trainer.groups[group].weights
-    sizes = [weight.numel() for weight in weights]
-    flat = [Node(node.start, node.size, [_flat(node.values, weights)]) for node in nodes]
-    total = trainer.world.summed(flat, count, sum(sizes) + len(weights) + 1, trainer.device)
-    *parts, there, loss = torch.split(total, [*sizes, len(weights), 1])
-    values: Values = [
-        part.view_as(weight) if has else None
-        for part, weight, has in zip(parts, weights, there.tolist(), strict=True)
-    ]
-    return [*values, loss]
-
-
-def _flat(values: Values, weights: Sequence[Tensor]) -> Tensor:
-    """One row: the gradients, for each weight whether it has one, and the loss."""
-    *gradients, loss = values
-    assert loss is not None
-    rows = [
-        (torch.zeros_like(weight) if each is None else each).reshape(-1)
-        for each, weight in zip(gradients, weights, strict=True)
-    ]
-    there = torch.tensor([float(each is not None) for each in gradients], device=loss.device)
-    return torch.cat([*rows, there, loss])
-
-
 def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
     """The group that a loss moves; refuses what is no loss, and batches that are not in step."""
     if not isinstance(loss, Loss):
@@ -217,9 +189,8 @@ def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
 
 def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> bool:
     """Clip and move; False, and nothing moved, where the loss or the gradients are not finite."""
-    weights = trainer.groups[group].weights
-    gradients: list[Tensor] = [weight.grad for weight in weights if weight.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
+    weights, owners = trainer.groups[group].weights, trainer.owners[group]
+    norm = owners.norm()
     finite = math.isfinite(loss) and bool(norm.isfinite())
     if finite:
         if trainer.config.clip:
@@ -229,5 +200,6 @@ def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> boo
                 part["lr"] = lr * trainer.groups[group].lr * part["share"]
             with autocast(trainer.device, trainer.config.precision):  # for Muon's products
                 optimizer.step()
+        owners.hand_round()
     trainer.model.zero_grad(set_to_none=True)
     return finite

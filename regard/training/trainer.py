@@ -22,6 +22,7 @@ from regard.training.budget import Budget
 from regard.training.checkpoint import Checkpoint
 from regard.training.objective import Evaluator, Feed, Group, Objective
 from regard.training.optimizer import build_optimizers
+from regard.training.owners import Owners
 from regard.training.state import State
 from regard.training.world import ALONE, World
 
@@ -64,11 +65,19 @@ class Trainer:
             name: build_optimizers(self.model, self.config, group.weights, group.shares, group.betas)
             for name, group in self.groups.items()
         }
+        self.join(self.world)
         self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         self.best = Best()
         held = self.model.state_dict(keep_vars=True).values() if self.in_a_tree else ()
         buffers = {id(each): each for each in held if not isinstance(each, nn.Parameter)}
         self.moving = list(buffers.values())  # by a forward pass, it may be
+
+    def join(self, world: World) -> None:
+        """Train with the processes of a world from now on; none has moved yet."""
+        self.world = world
+        self.owners = {
+            name: Owners(group.weights, self.movers[name], world) for name, group in self.groups.items()
+        }
 
     @property
     def in_a_tree(self) -> bool:

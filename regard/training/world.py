@@ -8,7 +8,6 @@ nothing, and nothing of torch.distributed is loaded.
 """
 
 import json
-import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,13 +75,29 @@ class World:
         """The same of tensors on the CPU by name; the others give None."""
         return dict(tensors or {})
 
-    def summed(self, nodes: "Sequence[Node]", count: int, length: int, device: "torch.device") -> "Tensor":
-        """The sum of `count` leaves in every process, of nodes of one flat tensor of that length each."""
+    def scattered(
+        self,
+        nodes: "Sequence[Node]",
+        count: int,
+        lengths: Sequence[int],
+        device: "torch.device",
+        kind: "torch.dtype | None" = None,
+    ) -> "Tensor":
+        """This process's part of the sum of `count` leaves, whose nodes are one flat tensor each.
+
+        The tensors are laid out in parts, one for each process, of these lengths; they travel as `kind`.
+        """
         from regard.training.sums import fold
 
         (total,) = fold(nodes)
         assert total is not None
         return total
+
+    def gathered(
+        self, mine: "Tensor", lengths: Sequence[int], kind: "torch.dtype | None" = None
+    ) -> "list[Tensor]":
+        """The flat tensor of each process, of these lengths, as it comes out after the journey."""
+        return [mine]
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -154,36 +169,50 @@ class _Joined(World):
             told[name] = each
         return told
 
-    def summed(self, nodes: "Sequence[Node]", count: int, length: int, device: "torch.device") -> "Tensor":
-        """Each process joins a chunk of every node, and hands its chunk of the sum round."""
+    def scattered(
+        self,
+        nodes: "Sequence[Node]",
+        count: int,
+        lengths: Sequence[int],
+        device: "torch.device",
+        kind: "torch.dtype | None" = None,
+    ) -> "Tensor":
+        """Each process is sent its part of every node, and joins them."""
         import torch
 
         from regard.training.sums import Node, fold, push, spans
 
-        flat = [value for node in nodes for value in node.values if value is not None]
-        chunk = math.ceil(length / self.size)
-        sent = torch.zeros(self.size, len(flat), chunk, device=device)
-        for number, value in enumerate(flat):
-            padded = torch.nn.functional.pad(value, (0, chunk * self.size - length))
-            sent[:, number] = padded.view(self.size, chunk)
+        kind = kind or torch.float32
+        flat = [value.to(kind) for node in nodes for value in node.values if value is not None]
+        parts = zip(*(torch.split(value, list(lengths)) for value in flat), strict=True)
+        sent = torch.cat([row for some in parts for row in some]) if flat else torch.empty(0, dtype=kind)
         every = [spans(part.start, part.stop) for part in (self.share(count, r) for r in range(self.size))]
-        came = torch.empty(sum(map(len, every)), chunk, device=device)
+        came = torch.empty(sum(map(len, every)), lengths[self.rank], device=device, dtype=kind)
         with _reaching() as dist:
             dist.all_to_all_single(
-                came.view(-1),
-                sent.view(-1),
-                [len(each) * chunk for each in every],
-                [len(flat) * chunk] * self.size,
+                came.view(-1).view(torch.uint8),
+                sent.to(device).view(torch.uint8),
+                [len(each) * lengths[self.rank] * kind.itemsize for each in every],
+                [len(flat) * length * kind.itemsize for length in lengths],
             )
         joined: list[Node] = []
         for (start, size), row in zip((each for spanned in every for each in spanned), came, strict=True):
-            push(joined, Node(start, size, [row]))
+            push(joined, Node(start, size, [row.float()]))
         (mine,) = fold(joined)
         assert mine is not None
-        whole = torch.empty(self.size, chunk, device=device)
+        return mine
+
+    def gathered(
+        self, mine: "Tensor", lengths: Sequence[int], kind: "torch.dtype | None" = None
+    ) -> "list[Tensor]":
+        import torch
+
+        kind, longest = kind or mine.dtype, max(lengths)
+        sent = torch.nn.functional.pad(mine, (0, longest - len(mine))).to(kind)
+        whole = torch.empty(self.size, longest, device=mine.device, dtype=kind)
         with _reaching() as dist:
-            dist.all_gather(list(whole.unbind(0)), mine)
-        return whole.view(-1)[:length]
+            dist.all_gather(list(whole.view(torch.uint8).unbind(0)), sent.view(torch.uint8))
+        return [row[:length].to(mine.dtype) for row, length in zip(whole, lengths, strict=True)]
 
     @contextmanager
     def together(self) -> Iterator[None]:

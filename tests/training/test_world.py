@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from command import environment
 from toy import TINY, write_pairs
 from worlds import run_worlds
 
+from regard.training.checkpoint import newest
+from regard.training.workspace import CHECKPOINTS
 from regard.training.world import ALONE, here, joined
 
 SHARED = TINY | {
@@ -91,6 +94,17 @@ def test_weights_and_scores_do_not_depend_on_how_many_processes_there_are(
         assert told(place / f"{name}{size}") == told(place / f"{name}1")
         assert [each["said"] for each in ran[f"{name}{size}"][1:]] == [""] * (size - 1)
         assert f"{size} processes share the 4 batches of a step" in ran[f"{name}{size}"][0]["said"]
+
+
+def test_process_0_saves_what_the_others_remember(place: Path, ran: Any) -> None:
+    one, two = (newest(place / f"pairs{size}" / CHECKPOINTS) for size in (1, 2))
+    assert one is not None
+    assert two is not None
+    assert one.tensors.keys() == two.tensors.keys()
+    assert any(name.endswith(".momentum") for name in one.tensors)
+    for name, tensor in one.tensors.items():
+        if not name.startswith("random."):
+            assert torch.equal(tensor, two.tensors[name]), name
 
 
 def test_saved_by_two_it_goes_on_in_one_and_in_four(place: Path, ran: Any) -> None:
