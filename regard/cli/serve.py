@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -124,23 +124,46 @@ def serve(options: Options) -> None:
     from regard.serving import server
     from regard.serving.app import build_app
     from regard.serving.family import parse_place
-    from regard.serving.workers import Workers
 
     places = [parse_place(argument) for argument in options.models]
     listening = server.bind(options.host, options.port)
 
-    def work(ready: Callable[[], None] | None = None, first: bool = True) -> None:
+    def started(first: bool) -> "tuple[Service, Any]":
         service = _service(options, places)
-        service.quiet = not first
         if first:
             _say(options, service, listening)
-        app = build_app(service, origins=tuple(options.origins or ()), prefix=options.url_prefix)
-        server.serve(service, app, listening, ready)
+        return service, build_app(service, origins=tuple(options.origins or ()), prefix=options.url_prefix)
 
     if options.workers:
-        Workers(options.workers, work, note).run()
+        _several(options.workers, started, listening)
     else:
-        work()
+        server.serve(*started(True), listening)
+
+
+def _several(count: int, started: "Callable[[bool], tuple[Service, Any]]", listening: socket.socket) -> None:
+    """Workers that are forked when the models are loaded, and forked anew when they are loaded again."""
+    from regard.serving import server
+    from regard.serving.workers import Workers, prepare
+
+    def mould(stands: Callable[[], None], first: bool) -> None:
+        service, app = started(first)
+
+        def work(ready: Callable[[], None], _: bool) -> None:
+            server.serve(service, app, listening, ready)
+
+        def waiting(ready: Callable[[], None], _: bool) -> None:
+            service.waits = True
+            work(ready, _)
+
+        workers = Workers(count, work, note, lambda again: stands())
+        if first:
+            workers.meanwhile(waiting)
+        service.quiet = True
+        prepare(service.loads())
+        workers.run()
+
+    said = f"{count} worker{'' if count == 1 else 's'}"
+    Workers(1, mould, note, lambda again: note("reloaded" if again else said)).run()
 
 
 def _service(options: Options, places: "list[Place]") -> "Service":

@@ -22,6 +22,7 @@ from regard.engine.path import PRECISIONS, path
 from regard.engine.shortlist import Shortlist
 from regard.engine.weights import PANEL, SideShape, Weights
 from regard.errors import ModelError, RegardError
+from regard.process.stopping import awaited
 
 DONE, BROKEN, CANCELLED = range(3)
 LONG = 512  # source tokens; fewer take a fraction of a second
@@ -265,7 +266,7 @@ class Packed:
         with ThreadPoolExecutor(1) as beside:
             running = beside.submit(self._library.regard_translate, self._handle, request)
             try:
-                return int(running.result())
+                return int(awaited(running))
             except BaseException:
                 cancel.value = 1
                 raise

@@ -14,7 +14,9 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -54,6 +56,9 @@ class Loaded(NamedTuple):
         return self.text
 
 
+_known: "ContextVar[dict[Any, Loaded] | None]" = ContextVar("known", default=None)
+
+
 def save(
     folder: Path,
     *,
@@ -85,8 +90,28 @@ def save(
     _write_all(folder, kept | {CONFIG: _as_json({**tree, "checksums": checksums})})
 
 
+@contextmanager
+def sharing(known: dict[Any, Loaded]) -> Iterator[None]:
+    """Inside, a folder that is `known` is not read again: whoever asks for it gets the same model."""
+    token = _known.set(known)
+    try:
+        yield
+    finally:
+        _known.reset(token)
+
+
 def load_folder(folder: Path, device: torch.device | str = "cpu") -> Loaded:
     """Read and verify a model folder; ModelError says in one line what is wrong with it."""
+    known = _known.get()
+    if known is None:
+        return _load(folder, device)
+    key = folder.resolve(), str(device)
+    if key not in known:
+        known[key] = _load(folder, device)
+    return known[key]
+
+
+def _load(folder: Path, device: torch.device | str) -> Loaded:
     _refuse_pickles(folder)
     tree, checksums = read_tree(folder)
     config = config_of(folder, tree)

@@ -9,10 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
 ECHO = 1.0  # seconds
+LOOK_UP = 0.2  # seconds; a signal that comes on the way into a wait without end would not be seen
+Result = TypeVar("Result")
 
 
 class Stopped(KeyboardInterrupt):
@@ -50,3 +54,10 @@ def listen() -> Iterator[StopRequest]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def awaited(running: "Future[Result]") -> Result:
+    """What a call gives that runs in another thread; signals are obeyed meanwhile."""
+    while not wait([running], LOOK_UP).done:
+        pass
+    return running.result()

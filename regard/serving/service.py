@@ -7,8 +7,9 @@ after it: the families, which do what is asked, and `app.py`.
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from regard.serving.batcher import NICE, Batcher
@@ -40,6 +41,7 @@ class Service:
     behind_proxy: bool = False  # a client is whom the proxy in front names
     state: str = LOADING
     quiet: bool = False  # it answers nobody before it is ready: others do
+    waits: bool = False  # it loads nothing and says so: others load
     fault: Exception | None = None
     under_way: int = 0  # requests that are being answered
     threads: int = 1  # of the engine
@@ -53,6 +55,12 @@ class Service:
         self.bodies = Bodies(self.limits, self.desk)
         self.looks = 0  # requests to look inside that are under way
         self.families = families(self, self.places)
+        self._folders: dict[Any, Any] = {}  # as they were read, until all models are loaded
+        self._unloaded = [
+            partial(self._load, family, place)
+            for family in self.served
+            for place in (*family.places.values(), *family.guests.values())
+        ]
         self.metrics.waiting.set_function(self._waiting)
         given = (key if isinstance(key, Key) else Key.of(key) for key in self.keys)
         self.clients = Keys(given, self.req_limit)
@@ -83,13 +91,27 @@ class Service:
 
     # From loading to the end -----------------------------------------------------------------------
 
+    def loads(self) -> Iterator[Callable[[], None]]:
+        """What loads each model that is not there yet."""
+        while self._unloaded:
+            yield self._unloaded.pop(0)
+        self._folders.clear()
+
+    def _load(self, family: Family, place: Place) -> None:
+        """One model; a folder that several tasks are asked of is read once."""
+        from regard.models.folder import sharing
+
+        with sharing(self._folders):
+            family.load(place)
+
     async def load(self) -> None:
         """Load the models while the server already answers; a fault is kept for whoever started it."""
+        if self.waits:
+            return
         began = time.perf_counter()
         try:
-            for family in self.served:
-                for place in (*family.places.values(), *family.guests.values()):
-                    await asyncio.to_thread(family.load, place)
+            for load in self.loads():
+                await asyncio.to_thread(load)
             for batcher in (self.quick, self.slow):
                 batcher.start(self._workers())
             for family in self.served:

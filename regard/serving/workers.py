@@ -1,25 +1,31 @@
 """Several processes behind one port, and models reloaded without a request lost: `regard serve --workers`.
 
-The first process listens and starts the others, which inherit its socket and take connections from it. On
-SIGHUP it starts as many anew, with what the folders hold then; when those are ready, the old ones take no
-more connections, answer whom they have, and end. It is one socket for all, not one each (SO_REUSEPORT): what
+The first process listens and starts a mould, which loads the models and forks into the workers: what was
+loaded is in memory once. They inherit the socket and take connections from it. On SIGHUP another mould loads
+what the folders hold then; when its workers are ready, the old ones take no more connections, answer whom
+they have, and end, and their mould with them. It is one socket for all, not one each (SO_REUSEPORT): what
 waits in a socket of its own is lost with the process that closes it. Before this file: `regard serve`.
 """
 
 import contextlib
 import ctypes
+import gc
 import os
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from regard.process.stopping import awaited
+
 RETIRE = signal.SIGUSR1  # to a worker: take no more connections, and end when those that are there have
 LOOK_EVERY = 0.25  # seconds
+BEFORE = -1  # the generation of who answers while the first models are loaded
 PAUSE = 1.0  # seconds that a worker must have lived before another takes its place at once
 _PARENT_DIED = 1  # PR_SET_PDEATHSIG of prctl
 
@@ -39,10 +45,16 @@ class Worker:
 
 
 class Workers:
-    """The processes of one server. A generation is those that have loaded the same models."""
+    """So many processes that do the same: a server's moulds, one at a time, or the workers of a mould.
 
-    def __init__(self, count: int, work: Work, said: Callable[[str], None]) -> None:
-        self.count, self.work, self.said = count, work, said
+    A generation is those that have loaded the same models. `stands` is called when one is whole, with
+    whether it takes the place of another.
+    """
+
+    def __init__(
+        self, count: int, work: Work, said: Callable[[str], None], stands: Callable[[bool], None]
+    ) -> None:
+        self.count, self.work, self.said, self.stands = count, work, said, stands
         self.there: dict[int, Worker] = {}
         self.generation = 0
         self.stood = -1  # the last generation that was whole
@@ -50,7 +62,7 @@ class Workers:
         self.reload = False
 
     def run(self) -> None:
-        """Until it is told to end, or the first of them cannot begin: its exit code is ours then."""
+        """Until it is told to end or to retire, or the first cannot begin: its exit code is ours then."""
         with self._listening():
             self._step()
             while not self.signal:
@@ -62,11 +74,17 @@ class Workers:
                 if not self.signal:
                     self._step()
             self._end()
-        signal.raise_signal(self.signal)
+        if self.signal != RETIRE:
+            signal.raise_signal(self.signal)
+
+    def meanwhile(self, work: Work) -> None:
+        """Have something else done until the first generation stands."""
+        self._start(work, BEFORE, first=True)
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        reloads = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN  # the first process alone
+        numbers = (signal.SIGINT, signal.SIGTERM, RETIRE, *([signal.SIGHUP] if reloads else []))
         before = {number: signal.signal(number, self._heard) for number in numbers}
         try:
             yield
@@ -77,6 +95,9 @@ class Workers:
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGHUP:
             self.reload = True
+        elif self.signal == RETIRE != number:  # it was to take its time
+            self.signal = number
+            self._tell(signal.SIGTERM)
         elif self.signal:  # the second one
             self._tell(signal.SIGKILL)
         else:
@@ -93,7 +114,8 @@ class Workers:
         if not all(each.ready for each in fresh):
             return
         if len(fresh) < self.count:
-            self._start(self.count - len(fresh) if fresh else 1)
+            for _ in range(self.count - len(fresh) if fresh else 1):
+                self._start(self.work, self.generation, first=self.stood < 0 and not fresh)
             return
         old = [each for each in self.there.values() if each.generation < self.generation and not each.retired]
         for each in old:
@@ -101,22 +123,20 @@ class Workers:
             self._send(each, RETIRE)
         if self.stood < self.generation:
             self.stood = self.generation
-            self.said("reloaded" if old else f"{self.count} worker{'' if self.count == 1 else 's'}")
+            self.stands(self.generation > 0)
         if self.reload:
             self.reload = False
             self.generation += 1
 
-    def _start(self, count: int) -> None:
-        """So many more workers."""
-        for _ in range(count):
-            pipe, other = os.pipe()
-            first = self.generation == 0 and self.stood < 0 and not self.there
-            number = os.fork()
-            if number == 0:
-                os.close(pipe)
-                _serve(self.work, other, first=first)
-            os.close(other)
-            self.there[number] = Worker(number, self.generation, pipe)
+    def _start(self, work: Work, generation: int, *, first: bool) -> None:
+        """One more."""
+        pipe, other = os.pipe()
+        number = os.fork()
+        if number == 0:
+            os.close(pipe)
+            _serve(work, other, first=first)
+        os.close(other)
+        self.there[number] = Worker(number, generation, pipe)
 
     def _look(self) -> None:
         """Wait a moment for workers that become ready."""
@@ -136,7 +156,7 @@ class Workers:
                 continue
             gone = self.there.pop(number)
             os.close(gone.pipe)
-            if gone.retired or self.signal:
+            if gone.retired or self.signal or gone.generation == BEFORE:
                 continue
             code = os.waitstatus_to_exitcode(status)
             if not gone.ready:
@@ -167,7 +187,7 @@ class Workers:
 
     def _end(self) -> None:
         """Those that are there answer what they have taken, and go."""
-        self._tell(signal.SIGTERM)
+        self._tell(RETIRE if self.signal == RETIRE else signal.SIGTERM)
         while self.there:
             self._reap()
             time.sleep(LOOK_EVERY / 5)
@@ -179,6 +199,7 @@ def _serve(work: Work, ready: int, *, first: bool) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(RETIRE, signal.SIG_DFL)  # who is not ready has nobody to answer
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # until the server hears it
 
     def told() -> None:
@@ -189,3 +210,17 @@ def _serve(work: Work, ready: int, *, first: bool) -> None:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending already
     raise SystemExit(0)
+
+
+def prepare(loads: Iterable[Callable[[], None]]) -> None:
+    """Load models so that this process can be forked: nobody but its first thread is left.
+
+    What computes while they are loaded (OpenMP) belongs to the thread that asked for it and ends with it; a
+    child would wait for ever for threads that only its parent has. What stays is looked through no more, for
+    a search for garbage would write to every page of it.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        for load in loads:
+            awaited(beside.submit(load))
+    gc.collect()
+    gc.freeze()

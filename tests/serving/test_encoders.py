@@ -318,8 +318,11 @@ def test_one_stack_of_both_masks_writes_fills_and_gives_vectors(start, tmp_path)
 def test_a_folder_of_several_tasks_is_read_once_for_gaps_and_vectors(tmp_path):
     place = Place(write_writer(tmp_path / "both", task="both", positions__kind="rotary"))
     service = Service([place])
-    for name in ("masked", "embed"):
-        service.families[name].load(place)
+    for each in service.loads():
+        each()
+    assert list(service.loads()) == []
+    written, filled = (service.families[name].models["both"] for name in ("language", "masked"))
+    assert written.writer.model is filled.own.model
     assert list(service.families["masked"].models) == ["both"]
     assert not service.families["embed"].models
     assert list(service.families["embed"].known()) == ["both"]

@@ -1,4 +1,4 @@
-"""Several processes behind one port: one that dies is replaced, and a reload loses no request."""
+"""Several processes behind one port: models in memory once, the dead replaced, a reload loses no request."""
 
 import http.client
 import json
@@ -14,14 +14,42 @@ from typing import Any
 import pytest
 from command import call, command, environment
 
+from regard.config import merge
+from regard.models import build
+from regard.models.folder import load_folder, save
+
 LIMIT = 240.0  # seconds; a busy machine is slow
+
+
+def children(number: int) -> set[int]:
+    """Of a process."""
+    path = Path(f"/proc/{number}/task/{number}/children")
+    return {int(each) for each in path.read_text().split()} if path.exists() else set()
+
+
+def rollup(number: int, name: str) -> int:
+    """What Linux tells of the memory of a process: bytes."""
+    (line,) = (
+        line
+        for line in Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()
+        if line.startswith(f"{name}:")
+    )
+    return 1024 * int(line.split()[1])
+
+
+def enlarge(model: Path, place: Path) -> None:
+    """The same with 22 million weights, as they are drawn."""
+    loaded = load_folder(model)
+    more = {"model.d_model": 512, "model.d_ff": 2048, "model.encoder_layers": 3, "model.decoder_layers": 3}
+    config = merge(loaded.config, more)
+    save(place, config=config, model=build(config), tokenizer=loaded.tokenizer, card="# Large")
 
 
 class Served:
     """A server of two workers, and what it says."""
 
     def __init__(self, model: Path, log: Path) -> None:
-        self.log = log
+        self.model, self.log = model, log
         with log.open("w") as errors:
             self.process = subprocess.Popen(
                 command("serve", "-m", f"en-de={model}", "--port", 0, "--workers", 2),
@@ -29,6 +57,7 @@ class Served:
                 env=environment(),
             )
         self.wait("2 workers")
+        self.settle()
         self.port = int(log.read_text().split("127.0.0.1:")[1].split()[0])
 
     def wait(self, words: str, times: int = 1) -> None:
@@ -39,9 +68,26 @@ class Served:
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
 
+    def moulds(self) -> set[int]:
+        return children(self.process.pid)
+
+    def settle(self) -> None:
+        """Until nobody is there but a mould and its two workers."""
+        until = time.monotonic() + LIMIT
+        while len(self.moulds()) != 1 or len(self.workers()) != 2:
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.05)
+
     def workers(self) -> set[int]:
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return {int(number) for number in path.read_text().split()}
+        return {number for mould in self.moulds() for number in children(mould)}
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that all of it takes with one worker, and those that the second adds."""
+        every = {self.process.pid, *self.moulds(), *self.workers()}
+        added = max(
+            sum(rollup(number, f"Private_{kind}") for kind in ("Clean", "Dirty")) for number in self.workers()
+        )
+        return sum(rollup(number, "Pss") for number in every) - added, added
 
     def ask(self, connection: http.client.HTTPConnection | None = None) -> tuple[int, Any]:
         one = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
@@ -56,11 +102,30 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    one = Served(model, tmp_path_factory.mktemp("workers") / "log")
+    folder = tmp_path_factory.mktemp("workers")
+    enlarge(model, folder / "large")
+    one = Served(folder / "large", folder / "log")
     yield one
     one.process.terminate()
     assert one.process.wait(LIMIT) == 128 + signal.SIGTERM
     assert "Traceback" not in one.log.read_text()
+
+
+def test_the_second_worker_takes_little_memory_also_after_a_reload(served: Served) -> None:
+    weights = (served.model / "model.safetensors").stat().st_size
+    firsts = []
+    for _ in range(2):
+        assert [served.ask()[0] for _ in range(20)] == [200] * 20
+        first, second = served.memory()
+        firsts.append(first)
+        assert weights < first
+        assert second < 0.3 * first
+        assert second < weights
+        if len(firsts) == 1:
+            served.process.send_signal(signal.SIGHUP)
+            served.wait("reloaded")
+            served.settle()
+    assert firsts[1] < 1.2 * firsts[0], "what was loaded before is gone"
 
 
 def test_a_reload_under_load_loses_no_request(served: Served) -> None:
@@ -77,7 +142,7 @@ def test_a_reload_under_load_loses_no_request(served: Served) -> None:
     for thread in threads:
         thread.start()
     served.process.send_signal(signal.SIGHUP)
-    served.wait("reloaded")
+    served.wait("reloaded", 2)
     time.sleep(0.5)
     done.set()
     for thread in threads:
@@ -89,9 +154,22 @@ def test_a_reload_under_load_loses_no_request(served: Served) -> None:
 
 
 def test_one_that_dies_is_replaced(served: Served) -> None:
-    os.kill(max(served.workers()), signal.SIGKILL)
+    served.settle()
+    before = served.workers()
+    os.kill(max(before), signal.SIGKILL)
     served.wait("another takes its place")
     assert served.ask()[0] == 200
+    served.settle()
+    assert len(served.workers() & before) == 1
+
+
+def test_all_begin_anew_where_the_mould_dies(served: Served) -> None:
+    (before,) = served.moulds()
+    os.kill(before, signal.SIGKILL)
+    served.wait("another takes its place", 2)
+    assert served.ask()[0] == 200
+    served.settle()
+    assert before not in served.moulds()
 
 
 def test_liveness_is_apart_from_readiness(served: Served) -> None:
