@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Two test processes with one thread each use two cores better than one process with two threads.
 JOBS ?= 2
 
-.PHONY: demo test check format scripts fuzz sanitize clean
+.PHONY: demo test check format scripts wheel fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/regard demo
@@ -20,7 +20,17 @@ check: $(VENV)/.tested-with
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) scripts HOW=--check
+	$(MAKE) wheel
 	$(MAKE) test
+
+# What is shared, in dist/: the sources, and a wheel with the compiled parts in it, for every Python. auditwheel
+# finds out on which Linuxes it runs, and names it so.
+wheel: $(VENV)/.tested-with
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist/plain > $(VENV)/wheel.log 2>&1 || { tail $(VENV)/wheel.log; exit 1; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --strip --wheel-dir dist dist/plain/*.whl
+	$(BIN)/auditwheel show dist/*.whl
+	mv dist/plain/*.tar.gz dist && rm -r dist/plain
 
 # The readers of foreign bytes under hostile input; SECONDS is the time of all of them together.
 SECONDS ?= 600
@@ -62,5 +72,5 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt setup.py $(w
 	touch $@
 
 $(VENV)/.tested-with: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'regard[dev]'  # which is there: not built again
 	touch $@

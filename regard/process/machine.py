@@ -9,6 +9,7 @@ with commas between them. A variable that the user set is never changed.
 import functools
 import hashlib
 import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -202,11 +203,11 @@ def _torch_question(allowed: list[int]) -> dict[str, Any]:
 
 def _machine() -> dict[str, Any]:
     """The part of a question that names the machine; another boot may have another hypervisor below it."""
-    system = os.uname()
+    system = platform.uname()
     boot = Path("/proc/sys/kernel/random/boot_id")
     return {
         "processor": processor().block,
-        "kernel": f"{system.sysname} {system.release} {system.version}",
+        "kernel": f"{system.system} {system.release} {system.version}",
         "boot": boot.read_text(encoding="utf-8").strip() if boot.exists() else "",
         "simulated": os.environ.get(SIMULATE, ""),
     }

@@ -8,6 +8,7 @@ computes rubbish is found out. Instructions that are killed end this process and
 `survival.py`, which starts it. It imports nothing of Regard.
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -91,9 +92,10 @@ def misbehave(name: str) -> bool:
 
 def main(who: str, names: list[str]) -> None:
     """Answer for each name in turn."""
-    import resource
+    with contextlib.suppress(ImportError):  # not on Windows, which keeps no cores
+        import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # to die here is no accident
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # to die here is no accident
     library = None
     if who != "torch":
         import ctypes

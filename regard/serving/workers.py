@@ -21,9 +21,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
+from regard.errors import UsageError
 from regard.process.stopping import awaited
 
-RETIRE = signal.SIGUSR1  # to a worker: take no more connections, and end when those that are there have
+# To a worker: take no more connections, and end when those that are there have. Windows has neither.
+RETIRE = int(getattr(signal, "SIGUSR1", 0))
 LOOK_EVERY = 0.25  # seconds
 BEFORE = -1  # the generation of who answers while the first models are loaded
 PAUSE = 1.0  # seconds that a worker must have lived before another takes its place at once
@@ -54,6 +56,10 @@ class Workers:
     def __init__(
         self, count: int, work: Work, said: Callable[[str], None], stands: Callable[[bool], None]
     ) -> None:
+        if not hasattr(os, "fork"):
+            raise UsageError(
+                "--workers needs processes that can fork, which this system has not; leave it out"
+            )
         self.count, self.work, self.said, self.stands = count, work, said, stands
         self.there: dict[int, Worker] = {}
         self.generation = 0

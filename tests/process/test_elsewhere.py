@@ -1,4 +1,4 @@
-"""Systems without fcntl and resource (Windows): the package is imported, and a folder is locked."""
+"""Without fcntl, resource, fork and most signals (Windows) all modules are imported, a folder locked."""
 
 import subprocess
 import sys
@@ -8,18 +8,31 @@ from command import environment
 
 # What those systems lack is taken away before anything is imported; their own locks are played by a list.
 WITHOUT = """
-import os, sys, types
+import os, signal, sys, types
+import numpy, portalocker  # they go by the name of the system, which stays what it is
 for name in ("fcntl", "resource", "termios", "pwd", "grp"):
     sys.modules[name] = None
-del os.pread, os.pwrite
+for name in ("pread", "pwrite", "fork", "uname", "setpgid", "sched_getaffinity", "waitid"):
+    delattr(os, name)
+for name in ("SIGHUP", "SIGUSR1", "SIGUSR2", "SIGKILL", "SIGALRM", "SIGCHLD", "SIGPIPE", "SIGQUIT"):
+    delattr(signal, name)
 """
 IMPORTED = """
+import importlib, pkgutil
 import regard
-from regard.cli.main import run
+for module in pkgutil.walk_packages(regard.__path__, "regard."):
+    if not module.name.endswith(("__main__", "_native")):
+        importlib.import_module(module.name)
 from regard.text.tokenizer import Tokenizer
 assert Tokenizer.train(["the cat", "the dog"] * 9, vocab_size=0).decode([]) == ""
-import regard.attention.heads, regard.models.transformer, regard.decoding.beam, regard.training.run
-import regard.tasks.translation.translator, regard.look, regard.serving.server, regard.compare.trial
+from regard.errors import UsageError
+from regard.serving.workers import Workers
+try:
+    Workers(2, print, print, print)
+except UsageError as error:
+    assert "--workers" in str(error), error
+else:
+    raise SystemExit("it would fork")
 """
 LOCKED = """
 held = []
@@ -29,7 +42,6 @@ def locking(number, how, count):
     held.append(number)
 sys.modules["msvcrt"] = types.SimpleNamespace(locking=locking, LK_NBLCK=2)
 from pathlib import Path
-from regard.errors import UsageError
 from regard.process.lock import locked
 folder = Path(sys.argv[1])
 with locked(folder):
