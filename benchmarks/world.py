@@ -1,33 +1,39 @@
-"""Several processes that train one model: are its weights those of one, whoever dies in between?
+"""Several processes that train one model: are its weights those of one, whoever dies? What does it cost?
 
-Tiny models learn phrases of the phrasebook in 1, 2, 4 and 8 processes of one thread each: their model files
-are compared. Then a random process of a random number of them is killed (kill -9) at a random moment, the
-others must end by themselves, and another number goes on. Processes are forked: torch is loaded once.
+    python benchmarks/world.py equal       1, 2, 4 and 8 processes; a Transformer and a GPT-2, Muon and Adam
+    python benchmarks/world.py moved       saved by 2 processes, gone on with by 1 and by 4
+    python benchmarks/world.py kills       a random process killed at a random moment, restarted by torchrun
+    python benchmarks/world.py hosts       two hosts (network namespaces, needs root), one lost and back
+    python benchmarks/world.py link        a link of 1 Gbit/s between them, against two that do not talk
+    python benchmarks/world.py torchrun    one process under torchrun against none
 
-    nice python benchmarks/world.py --kills 20
+Tiny models learn phrases of the phrasebook; processes have one thread each. A part has a result of its own.
 """
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import signal
 import socket
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import torch
-import torch.distributed
 from report import write_report
 
-from regard.tasks.train import train
 from regard.text.phrasebook import phrases
 
+ROOT = Path(__file__).parent.parent
 SETTINGS = {
     "model.d_model": 24,
     "model.n_heads": 2,
@@ -42,6 +48,17 @@ SETTINGS = {
 }
 LAYERS = {"translation": ("encoder_layers", "decoder_layers"), "language": ("decoder_layers",)}
 SIZES = (1, 2, 4, 8)
+LINK = {  # a model whose gradients take a moment on a link, in steps that take some seconds
+    "model.d_model": 256,
+    "model.n_heads": 4,
+    "model.d_ff": 1024,
+    "model.encoder_layers": 3,
+    "model.decoder_layers": 3,
+    "train.batch_tokens": 2048,
+    "train.save_every": 1e6,
+    "train.valid_every": 10**6,
+    "train.log_every": 1,
+}
 
 
 def settings(task: str, optimizer: str, steps: int) -> dict[str, Any]:
@@ -57,32 +74,24 @@ def free_port() -> int:
         return port
 
 
-def start(size: int, files: list[Path], out: Path, task: str, asked: Mapping[str, Any]) -> list[int]:
-    """The ids of so many processes that train together."""
+def forked(size: int, files: list[Path], out: Path, task: str, asked: Mapping[str, Any]) -> list[int]:
+    """The exit codes of so many processes that train together; torch is loaded once for all."""
+    from regard.tasks.train import train
+
     port, children = free_port(), []
     for rank in range(size):
         child = os.fork()
         if child == 0:
             told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
-            os.environ.update(
-                {name: str(value) for name, value in told.items()} | {"MASTER_ADDR": "127.0.0.1"}
-            )
+            os.environ.update({name: str(value) for name, value in told.items()})
+            os.environ["MASTER_ADDR"] = "127.0.0.1"
             code = 1
             try:
                 train(*files, task=task, out=out, overrides=asked, quiet=True)
                 code = 0
-            except SystemExit as leave:
-                code = int(leave.code or 0)
-            except OSError:
-                code = 5  # the others are gone
             finally:
                 os._exit(code)
         children.append(child)
-    return children
-
-
-def wait(children: list[int]) -> list[int]:
-    """Their exit codes."""
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 
 
@@ -99,64 +108,262 @@ def write_files(folder: Path, count: int) -> dict[str, list[Path]]:
     return {"translation": files, "language": files[:1]}
 
 
-def equal(folder: Path, files: Mapping[str, list[Path]], steps: int) -> list[list[str]]:
+def command(files: Sequence[Path], out: Path, asked: Mapping[str, Any], *torchrun: str) -> list[str]:
+    """`regard train`, under torchrun with these words if there are any."""
+    words = [word for key, value in asked.items() for word in ("--set", f"{key}={value}")]
+    start = [sys.executable, "-m", *(["torch.distributed.run", *torchrun, "-m"] if torchrun else [])]
+    return [*start, "regard", "train", *map(str, files), "-o", str(out), *words]
+
+
+def start(argv: Sequence[str], log: Path, space: int | None = None) -> "subprocess.Popen[bytes]":
+    """A process with one thread, in a network namespace if it is one of the two hosts."""
+    inside = [] if space is None else ["ip", "netns", "exec", f"regard{space}"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    if space is not None:
+        env["GLOO_SOCKET_IFNAME"] = f"regard{space}"
+    with log.open("ab") as said:
+        return subprocess.Popen([*inside, *argv], stdout=said, stderr=subprocess.STDOUT, env=env)
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """A whole host at once."""
+    for child in children(process.pid):
+        os.kill(child, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def children(parent: int) -> list[int]:
+    """The processes that one has started, as far as they still run."""
+    try:
+        words = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    except OSError:
+        return []
+    return [int(word) for word in words]
+
+
+def equal(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """A row for each task and optimiser: which numbers of processes give the weights of one."""
-    rows = []
+    files, rows = write_files(folder, options.pairs), []
     for task in files:
         for optimizer in ("muon", "adam"):
             found, seconds = {}, {}
             for size in SIZES:
                 out, began = folder / f"{task}-{optimizer}-{size}", time.monotonic()
-                codes = wait(start(size, files[task], out, task, settings(task, optimizer, steps)))
+                codes = forked(size, files[task], out, task, settings(task, optimizer, options.steps))
                 assert not any(codes), codes
                 found[size], seconds[size] = checksum(out), time.monotonic() - began
             same = [str(size) for size in SIZES if found[size] == found[1]]
             took = ", ".join(f"{seconds[size]:.1f}" for size in SIZES)
-            rows.append(
-                [f"{task}, {optimizer}, {steps} steps", f"the same bits on {', '.join(same)}", f"{took} s"]
-            )
+            name = f"{task}, {optimizer}, {options.steps} steps, dropout {SETTINGS['model.dropout']}"
+            rows.append([name, f"the same bits on {', '.join(same)} processes", f"{took} s"])
             print(rows[-1], flush=True)
     return rows
 
 
-def killed(folder: Path, files: Mapping[str, list[Path]], options: argparse.Namespace) -> list[str]:
+def moved(folder: Path, options: argparse.Namespace) -> list[list[str]]:
+    """Saved half-way by two; one and four go on."""
+    files, rows = write_files(folder, options.pairs)["translation"], []
+    whole, half = (settings("translation", "muon", steps) for steps in (options.steps, options.steps // 2))
+    fixed = {"train.schedule": "constant", "train.warmup": 1}  # by step, not by share of the run
+    assert not any(forked(1, files, folder / "whole", "translation", whole | fixed))
+    for size in (1, 4):
+        out = folder / f"moved{size}"
+        codes = forked(2, files, out, "translation", half | fixed)
+        codes += forked(size, files, out, "translation", whole | fixed)
+        same = not any(codes) and checksum(out) == checksum(folder / "whole")
+        rows.append([f"saved by 2 at step {options.steps // 2}, gone on with by {size}", _said(same), ""])
+    return rows
+
+
+def _said(same: bool) -> str:
+    return "the same bits" if same else "OTHER BITS"
+
+
+def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """Random processes killed at random moments; how many runs ended with the weights of one left alone."""
-    moments, asked = random.Random(options.seed), settings("translation", "muon", options.steps)
-    began = time.monotonic()
-    assert not any(wait(start(2, files["translation"], folder / "whole", "translation", asked)))
-    whole, same = time.monotonic() - began, 0
+    moments, files = random.Random(options.seed), write_files(folder, options.pairs)["translation"]
+    asked = settings("translation", "muon", options.steps)
+    assert not any(forked(1, files, folder / "whole", "translation", asked))
+    same, restarted, times = 0, 0, []
     for number in range(options.kills):
-        out, size = folder / f"killed{number}", moments.choice(SIZES[1:3])
-        children = start(size, files["translation"], out, "translation", asked)
-        time.sleep(moments.uniform(0, whole))
-        os.kill(moments.choice(children), signal.SIGKILL)
-        codes = wait(children)
-        ended = wait(start(moments.choice(SIZES[:3]), files["translation"], out, "translation", asked))
-        same += not any(ended) and checksum(out) == checksum(folder / "whole")
-        print(f"{number + 1} kills: {codes} then {ended}, {same} equal", flush=True)
-    return [f"{options.kills} kills, another number goes on", f"{same} of {options.kills} the same bits", ""]
+        out, size, began = folder / f"killed{number}", moments.choice((2, 4)), time.monotonic()
+        log = folder / f"log{number}"
+        words = ["--standalone", "--max-restarts", "3", "--nproc_per_node", str(size)]
+        agent = start(command(files, out, asked, *words), log)
+        while len(ranks := children(agent.pid)) < size:
+            time.sleep(0.05)
+        steps = moments.randrange(options.steps)
+        while agent.poll() is None and _reached(out) < steps:  # a moment by steps: machines differ
+            time.sleep(0.01)
+        ranks = children(agent.pid) or ranks
+        try:
+            os.kill(moments.choice(ranks), signal.SIGKILL)
+        except ProcessLookupError:
+            print("it had ended before it could be killed", flush=True)
+        code = agent.wait()
+        restarted += "going on from step" in log.read_text(errors="replace")
+        same += code == 0 and checksum(out) == checksum(folder / "whole")
+        times.append(time.monotonic() - began)
+        print(f"{number + 1}: killed one of {size} after step {steps}, code {code}, {same} equal", flush=True)
+    found = f"{same} of {options.kills} the same bits ({restarted} went on from a checkpoint)"
+    return [[f"{options.kills} kills -9 under torchrun", found, f"{statistics.median(times):.1f} s a run"]]
+
+
+def _reached(out: Path) -> int:
+    """The newest checkpoint's step; -1 before there is one."""
+    steps = [int(path.stem.partition("-")[2]) for path in (out / "checkpoints").glob("step-*.safetensors")]
+    return max(steps, default=-1)
+
+
+@contextmanager
+def two_hosts(rate: str = "") -> Iterator[None]:
+    """Two network namespaces with a link between them, 10.77.0.1 and 10.77.0.2, as fast as `rate`."""
+
+    def run(*words: str) -> None:
+        subprocess.run(words, check=True)
+
+    try:
+        for host in "01":
+            run("ip", "netns", "add", f"regard{host}")
+        ends = ["regard0", "netns", "regard0", "type", "veth", "peer", "name", "regard1", "netns", "regard1"]
+        run("ip", "link", "add", *ends)
+        for host, address in zip("01", ("10.77.0.1/24", "10.77.0.2/24"), strict=True):
+            name = f"regard{host}"
+            run("ip", "-n", name, "addr", "add", address, "dev", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            run("ip", "-n", name, "link", "set", name, "up")
+            if rate:
+                shape = ["tbf", "rate", rate, "burst", "1mb", "latency", "50ms"]
+                run("tc", "-n", name, "qdisc", "add", "dev", name, "root", *shape)
+        yield
+    finally:
+        for host in "01":
+            subprocess.run(["ip", "netns", "del", f"regard{host}"], check=False)
+
+
+def on_hosts(nodes: str, host: int) -> list[str]:
+    """The words for torchrun on one of the two hosts."""
+    quick = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29517", "--rdzv-conf", quick]
+    place = ["--local-addr", f"10.77.0.{host + 1}", "--rdzv-id", "world", "--max-restarts", "5"]
+    return ["--nnodes", nodes, "--nproc_per_node", "1", *meeting, *place]
+
+
+def hosts(folder: Path, options: argparse.Namespace) -> list[list[str]]:
+    """The second of two hosts is lost and comes back."""
+    files = write_files(folder, options.pairs)["translation"]
+    asked = settings("translation", "muon", options.steps) | {"train.accumulate": 4}
+    assert not any(forked(1, files, folder / "whole", "translation", asked))
+    out, began = folder / "out", time.monotonic()
+
+    def host(number: int) -> "subprocess.Popen[bytes]":
+        return start(command(files, out, asked, *on_hosts("1:2", number)), folder / f"log{number}", number)
+
+    def wait_for(step: int) -> None:
+        while first.poll() is None and _reached(out) < step:
+            time.sleep(0.02)
+
+    with two_hosts():
+        first, second = host(0), host(1)
+        wait_for(options.steps // 4)
+        kill(second)
+        lost = _reached(out)
+        wait_for(options.steps // 2)
+        alone = _reached(out)
+        second = host(1)
+        code = first.wait()
+        kill(second)
+    same = code == 0 and checksum(out) == checksum(folder / "whole")
+    log = (folder / "log0").read_text(errors="replace")
+    rounds = f"{log.count('2 processes share')} starts with two, {log.count('going on from step')} goings on"
+    print(f"lost at step {lost}, came back at {alone}, code {code}, {rounds}", flush=True)
+    if code or not same:
+        print(log[-3000:])
+    name = f"two hosts, one lost at step {lost} and back at {alone} of {options.steps}"
+    return [[name, f"{_said(same)}; {rounds}", f"{time.monotonic() - began:.0f} s"]]
+
+
+def speed(out: Path) -> float:
+    """Tokens a second, the median over steps after the first two."""
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return statistics.median(line["tokens_per_second"] for line in lines[2:])
+
+
+def link(folder: Path, options: argparse.Namespace) -> list[list[str]]:
+    """Two hosts on 1 Gbit/s with four batches a process, and two processes that do not talk."""
+    files = write_files(folder, 4000)["translation"]
+    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 8000}
+    speeds: dict[str, list[float]] = {"linked": [], "apart": []}
+    for number in range(options.rounds):
+        pair = [folder / f"apart{number}{host}" for host in "01"]
+        running = [
+            start(command(files, out, asked | {"train.accumulate": 4}), folder / "log") for out in pair
+        ]
+        assert not any(process.wait() for process in running)
+        speeds["apart"].append(sum(speed(out) for out in pair))
+        with two_hosts("1gbit"):
+            out = folder / f"linked{number}"
+            running = [
+                start(command(files, out, asked, *on_hosts("2", host)), folder / f"log{host}", host)
+                for host in (0, 1)
+            ]
+            assert not any(process.wait() for process in running), (folder / "log0").read_text()[-3000:]
+        speeds["linked"].append(speed(out))
+        print(number, speeds, flush=True)
+    linked, apart = (statistics.median(speeds[name]) for name in ("linked", "apart"))
+    weights = (folder / "linked0" / "model.safetensors").stat().st_size / 4e6
+    name = (
+        f"{weights:.1f} million weights, 1 Gbit/s, 4 batches of {LINK['train.batch_tokens']} tokens a process"
+    )
+    return [
+        [name, f"{linked / apart:.0%} of two that do not talk", f"{linked:,.0f} and {apart:,.0f} tokens/s"]
+    ]
+
+
+def torchrun(folder: Path, options: argparse.Namespace) -> list[list[str]]:
+    """One process, with and without torchrun, in turn."""
+    files = write_files(folder, 4000)["translation"]
+    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 8000}
+    asked |= {"train.accumulate": 2}
+    speeds: dict[str, list[float]] = {"none": [], "torchrun": []}
+    for number in range(options.rounds):
+        for name, words in (("none", []), ("torchrun", ["--standalone", "--nproc_per_node", "1"])):
+            out = folder / f"{name}{number}"
+            assert not start(command(files, out, asked, *words), folder / "log").wait()
+            speeds[name].append(speed(out))
+        print(number, speeds, flush=True)
+    under, none = (statistics.median(speeds[name]) for name in ("torchrun", "none"))
+    found = f"{under / none:.1%} of the speed of none"
+    return [["one process under torchrun", found, f"{under:,.0f} and {none:,.0f} tokens/s"]]
+
+
+PARTS = {each.__name__: each for each in (equal, moved, kills, hosts, link, torchrun)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--link-steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--beside", action="store_true", help="other work ran on the machine: say so")
     options = parser.parse_args()
-    torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # Python 3.12 on fork and threads
+    import torch
+
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        files = write_files(folder, options.pairs)
-        rows = [*equal(folder, files, options.steps), killed(folder, files, options)]
-    write_report(
-        "world",
-        "Several processes train one model",
-        ["what", "found", "seconds on 1, 2, 4, 8 processes"],
-        rows,
-        "Processes of one thread each on one machine, train.accumulate=8; more than two share its cores.",
+        rows = PARTS[options.part](Path(place), options)
+    note = "Processes of one thread each on one machine; more than two share its two cores."
+    note += (
+        " Taken beside other work: seconds and speeds are those of a busy machine." if options.beside else ""
     )
+    title = f"Several processes train one model: {options.part}"
+    write_report(f"world_{options.part}", title, ["what", "found", "how long, how fast"], rows, note)
 
 
 if __name__ == "__main__":

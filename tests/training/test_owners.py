@@ -11,7 +11,7 @@ from hypothesis import given
 from regard.training import optimizer
 from regard.training.optimizer import Muon
 from regard.training.owners import Owners
-from regard.training.world import _Joined
+from regard.training.several import Several
 
 shapes = st.lists(st.sampled_from([(3, 5), (5, 3), (7, 7), (2, 11)]), min_size=1, max_size=30)
 
@@ -22,7 +22,7 @@ def test_every_matrix_has_one_owner_and_pieces_stay_whole(sizes: list[Any], size
     muon = Muon(weights, lr=0.1)
     before, optimizer.PIECE = optimizer.PIECE, 40  # two of the smaller ones at once
     try:
-        every = [Owners(weights, [muon], _Joined(rank, size, rank)) for rank in range(size)]
+        every = [Owners(weights, [muon], Several(rank, size, rank)) for rank in range(size)]
         pieces = [{id(each) for each in piece} for piece in muon.pieces()]
     finally:
         optimizer.PIECE = before

@@ -9,10 +9,10 @@ import pytest
 from regard.errors import UsageError
 from regard.training import objective
 from regard.training.objective import Limit, shared
-from regard.training.world import _Joined
+from regard.training.several import Several
 
 
-class Beside(_Joined):
+class Beside(Several):
     """One of several that are threads of this process."""
 
     def __init__(self, rank: int, held: list[Any], barrier: threading.Barrier) -> None:

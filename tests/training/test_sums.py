@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import torch
 from hypothesis import given
 
+from regard.training.several import Several
 from regard.training.sums import Node, Values, fold, push, spans
-from regard.training.world import _Joined
 
 
 def leaf(number: int) -> Values:
@@ -26,7 +26,7 @@ def test_any_number_of_processes_sums_to_the_same_bits(count: int, size: int) ->
     shares = []
     for rank in range(size):
         mine: list[Node] = []
-        share = _Joined(rank, size, rank).share(count)
+        share = Several(rank, size, rank).share(count)
         for number in share:
             push(mine, Node(number, 1, leaf(number)))
         assert [(node.start, node.size) for node in mine] == spans(share.start, share.stop)
@@ -38,7 +38,7 @@ def test_any_number_of_processes_sums_to_the_same_bits(count: int, size: int) ->
 
 @given(st.integers(0, 41), st.integers(1, 9))
 def test_shares_are_neighbouring_and_even_and_the_first_has_one(count: int, size: int) -> None:
-    shares = [list(_Joined(rank, size, rank).share(count)) for rank in range(size)]
+    shares = [list(Several(rank, size, rank).share(count)) for rank in range(size)]
     assert [number for share in shares for number in share] == list(range(count))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     assert len(shares[0]) == max(map(len, shares))

@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from command import environment
 from toy import TINY, write_pairs
 from worlds import run_worlds
 
-from regard.training.checkpoint import newest
+from regard.training.checkpoint import newest, saved_steps
 from regard.training.workspace import CHECKPOINTS
 from regard.training.world import ALONE, here, joined
 
@@ -24,6 +27,7 @@ SHARED = TINY | {
     "train.save_every": 1e6,
     "train.schedule": "constant",
 }
+LONG = 40  # steps: long enough to be killed in between
 LANGUAGE = {"text.units": "characters", "model.encoder_layers": 0}
 
 
@@ -66,6 +70,7 @@ def ran(place: Path) -> Any:
     worlds["half"] = [pairs(place, "moved", train__max_steps=2)] * 2
     worlds["more"] = [pairs(place, "moved", train__max_steps=3)]
     worlds["rest"] = [pairs(place, "moved")] * 4
+    worlds["long1"] = [pairs(place, "long1", train__max_steps=LONG)]
     worlds["too many"] = [pairs(place, "bad", train__accumulate=1)] * 2
     worlds["other rate"] = [pairs(place, "bad"), pairs(place, "bad", train__lr=0.02)]
     missing = [word.replace("toy.src", "none.src") for word in pairs(place, "bad")]
@@ -128,17 +133,21 @@ def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) ->
         assert second["said"] == ""
 
 
-def test_torchrun_starts_it(place: Path, ran: Any) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--standalone"]
-    done = subprocess.run(
-        [*command, "-m", "regard", *pairs(place, "torchrun")],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert weights(place / "torchrun") == weights(place / "pairs1")
+def test_torchrun_starts_it_again_when_a_process_is_killed(place: Path, ran: Any, tmp_path: Path) -> None:
+    words = ["--nproc_per_node", "2", "--standalone", "--max-restarts", "1"]
+    argv = [sys.executable, "-m", "torch.distributed.run", *words, "-m", "regard"]
+    argv += pairs(place, "killed", train__max_steps=LONG, train__save_every=0.0)
+    with (tmp_path / "log").open("w") as log:
+        agent = subprocess.Popen(argv, env=environment(), stdout=log, stderr=subprocess.STDOUT)
+        while agent.poll() is None and not saved_steps(place / "killed" / CHECKPOINTS):
+            time.sleep(0.01)
+        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+        os.kill(int(children[1]), signal.SIGKILL)
+        code = agent.wait(timeout=300)
+    said = (tmp_path / "log").read_text()
+    assert code == 0, said
+    assert "going on from step" in said
+    assert weights(place / "killed") == weights(place / "long1")
 
 
 def test_alone_it_is_nothing() -> None:
