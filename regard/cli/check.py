@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.options import takes
+from regard.data.address import place
 from regard.errors import DataError
 
 
@@ -20,7 +21,7 @@ class Options:
         typer.Argument(
             metavar="SRC TGT | PAIRS.tsv | TEXT...",
             help="The files that training would be given, in the same form.",
-            readable=False,
+            parser=place,
             show_default=False,
         ),
     ]

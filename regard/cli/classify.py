@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Overflow, Part, Precision, refuse_overflow, takes
+from regard.cli.options import Device, Engine, Model, On, Overflow, Part, Precision, refuse_overflow, takes
+from regard.data.address import place
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.tasks.image.classifier import Classifier
     from regard.tasks.labels.labeller import Label, Labels
 
@@ -36,17 +38,20 @@ class Options:
             "-i",
             "--input",
             metavar="F",
-            readable=False,
-            help="Texts, or paths of pictures, a line each; - is stdin.",
+            parser=place,
+            help="Texts, or paths of pictures, a line each; an address; - is stdin.",
         ),
     ] = Path("-")
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="F", help="- is stdout.")] = Path("-")
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="F", parser=place, help="- is stdout.")
+    ] = Path("-")
     as_json: Annotated[
         bool, typer.Option("--json", help="An object each: label, probability, and those of all labels.")
     ] = False
     top: Annotated[int, typer.Option(help="Pictures: so many of the likeliest labels.")] = 1
     overflow: Overflow = "cut"
     part: Part = None
+    on: On = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
@@ -55,37 +60,30 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top < 1:
             raise UsageError(f"--top ({self.top}) must be 1 or more")
-        if self.part and self.given:
-            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
+        for flag, given in (("--part", self.part), ("--on", self.on)):
+            if given and self.given:
+                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
 
 
 @takes(Options)
 def classify(options: Options) -> None:
     """Say what kind each text or picture is."""
-    from regard.cli.parts import part_of
-    from regard.cli.streams import reading, refuse_same_file, writing
+    from regard.cli.bulk import answer_lines
+
+    answer_lines(options, answerer, options.given or None)
+
+
+def answerer(options: Options) -> "Answer":
+    """Texts, or paths of pictures, to their labels."""
     from regard.tasks.task import expect, task_of
 
-    refuse_same_file(options.source, options.output)
-    part = part_of(options.part, options.source, options.output)
-    if part and part.there(options.model):
-        return
-    pictures = task_of(options.model).name == "image"
-    if not pictures:
-        expect(options.model, "classify")
-    work = _pictures if pictures else _texts
-    if options.given:
-        with writing(options.output) as write:
-            for line in work(options, options.given):
-                write(line)
-        return
-    whole = part.reading() if part else reading(options.source)
-    with whole as lines, part.writing() if part else writing(options.output) as write:
-        for line in work(options, lines):
-            write(line)
+    if task_of(options.model).name == "image":
+        return _pictures(options)
+    expect(options.model, "classify")
+    return _texts(options)
 
 
-def _texts(options: Options, texts: Iterable[str]) -> Iterator[str]:
+def _texts(options: Options) -> "Answer":
     from regard.process.device import pick_device
     from regard.tasks.task import load
 
@@ -98,12 +96,15 @@ def _texts(options: Options, texts: Iterable[str]) -> Iterator[str]:
     )
     if labels.reader.note:
         note(labels.reader.note)
-    for label in labels.classify(texts):
-        yield _line(labels, label, options.as_json)
-    if labels.reader.cut:
-        note(
-            f"{labels.reader.cut:,} texts were longer than the {labels.reader.longest:,} tokens that are read"
-        )
+
+    def answer(texts: Iterable[str]) -> Iterator[str]:
+        for label in labels.classify(texts):
+            yield _line(labels, label, options.as_json)
+        if labels.reader.cut:
+            cut, longest = labels.reader.cut, labels.reader.longest
+            note(f"{cut:,} texts were longer than the {longest:,} tokens that are read")
+
+    return answer
 
 
 def _line(labels: "Labels", label: "Label", as_json: bool) -> str:
@@ -112,13 +113,18 @@ def _line(labels: "Labels", label: "Label", as_json: bool) -> str:
     return json.dumps(labels.said(label), ensure_ascii=False)
 
 
-def _pictures(options: Options, paths: Iterable[str]) -> Iterator[str]:
-    """A line a picture: where it lies, then labels and probabilities; one that cannot be read has none."""
-    from regard.errors import RegardError
+def _pictures(options: Options) -> "Answer":
     from regard.process.device import pick_device
     from regard.tasks.task import load
 
     classifier: Classifier = load(options.model, device=pick_device(options.device))
+    return lambda paths: _seen(options, classifier, paths)
+
+
+def _seen(options: Options, classifier: "Classifier", paths: Iterable[str]) -> Iterator[str]:
+    """A line a picture: where it lies, then labels and probabilities; one that cannot be read has none."""
+    from regard.errors import RegardError
+
     given: list[str] = []
     lost = 0
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Overflow, Part, Precision, refuse_overflow, takes
+from regard.cli.options import Device, Engine, Model, On, Overflow, Part, Precision, refuse_overflow, takes
+from regard.data.address import place
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.tasks.embed.embedder import Embedder
 
 
@@ -23,7 +25,9 @@ class Options:
     model: Model
     source: Annotated[
         Path,
-        typer.Option("-i", "--input", metavar="F", readable=False, help="Texts, a line each; - is stdin."),
+        typer.Option(
+            "-i", "--input", metavar="F", parser=place, help="Texts, a line each; an address; - is stdin."
+        ),
     ] = Path("-")
     output: Annotated[
         Path,
@@ -31,6 +35,7 @@ class Options:
             "-o",
             "--output",
             metavar="F",
+            parser=place,
             help="F.npy: one array (lines, D); any other: a list of numbers a line; - is stdout.",
         ),
     ] = Path("-")
@@ -49,6 +54,7 @@ class Options:
     ] = None
     overflow: Overflow = "cut"
     part: Part = None
+    on: On = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
@@ -57,30 +63,43 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top and self.similar is None:
             raise UsageError("--top is how many lines of --similar F2 are shown, which was not given")
-        if self.part and self.similar is not None:
-            raise UsageError("--part shares out lines; --similar compares whole files")
+        for flag, given in (("--part", self.part), ("--on", self.on)):
+            if given and self.similar is not None:
+                raise UsageError(f"{flag} shares out lines; --similar compares whole files")
 
 
 @takes(Options)
 def embed(options: Options) -> None:
     """Turn lines into vectors, or compare them."""
-    from regard.cli.parts import part_of
-    from regard.cli.streams import reading, refuse_same_file, writing
+    from regard.cli.bulk import answer_lines
+    from regard.cli.streams import reading, refuse_same_file
 
-    refuse_same_file(options.source, options.output)
-    part = part_of(options.part, options.source, options.output)
-    if part and part.there(options.model):
+    if options.similar is None and (options.output.suffix != ".npy" or options.part or options.on):
+        answer_lines(options, answerer)
         return
+    refuse_same_file(options.source, options.output)
     embedder = _embedder(options)
-    with part.reading() if part else reading(options.source) as lines:
+    with reading(options.source) as lines:
         if options.similar is not None:
             _compare(options, embedder, list(lines))
-        elif options.output.suffix == ".npy":
-            _save(options.output, embedder, lines)
         else:
-            with part.writing() if part else writing(options.output) as write:
-                for each in embedder.stream(lines):
-                    write(json.dumps(each.tolist()))
+            _save(options.output, embedder, lines)
+    _say_cut(embedder)
+
+
+def answerer(options: Options) -> "Answer":
+    """Lines to lists of numbers, by a model that is loaded."""
+    embedder = _embedder(options)
+
+    def answer(lines: Iterable[str]) -> Iterator[str]:
+        for each in embedder.stream(lines):
+            yield json.dumps(each.tolist())
+        _say_cut(embedder)
+
+    return answer
+
+
+def _say_cut(embedder: "Embedder") -> None:
     if embedder.reader.cut:
         note(
             f"{embedder.reader.cut:,} texts were longer than the {embedder.reader.longest:,} tokens that the "

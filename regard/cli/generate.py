@@ -6,16 +6,19 @@ each line of the output its text. The work is regard/tasks/language's.
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import Part, takes
+from regard.cli.options import On, Part, takes
+from regard.data.address import place
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.tasks.language.writer import Text, Wish, Writer
 
 OVERFLOW = ("slide", "refuse")
@@ -31,10 +34,15 @@ class Options:
     ] = None
     source: Annotated[
         Path,
-        typer.Option("-i", "--input", metavar="F", readable=False, help="Prompts, a line each; - is stdin."),
+        typer.Option(
+            "-i", "--input", metavar="F", parser=place, help="Prompts, a line each; an address; - is stdin."
+        ),
     ] = Path("-")
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="F", help="- is stdout.")] = Path("-")
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="F", parser=place, help="- is stdout.")
+    ] = Path("-")
     part: Part = None
+    on: On = None
     tokens: Annotated[int, typer.Option(help="Written at most.")] = 200
     temperature: Annotated[
         float | None, typer.Option(help="Draw; below 1 is more careful.", show_default="the likeliest")
@@ -71,8 +79,9 @@ class Options:
             raise UsageError(f"a prompt and -i {self.source} were given; prompts come from one of them")
         if self.overflow not in OVERFLOW:
             raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
-        if self.part and self.prompt is not None:
-            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
+        for flag, asked in (("--part", self.part), ("--on", self.on)):
+            if asked and self.prompt is not None:
+                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
         if self.batch_size < 1:
             raise UsageError(f"--batch-size ({self.batch_size}) must be at least 1")
 
@@ -94,28 +103,37 @@ class Options:
 @takes(Options)
 def generate(options: Options) -> None:
     """Write on with a language model."""
-    from regard.cli.parts import part_of
-    from regard.cli.streams import is_standard, reading, refuse_same_file, writing
-    from regard.tasks.task import expect, load
-    from regard.text.normalise import one_line
+    from regard.cli.bulk import answer_lines
+    from regard.cli.streams import is_standard
 
     wish = options.wish()
-    refuse_same_file(options.source, options.output)
-    part = part_of(options.part, options.source, options.output)
-    if part and part.there(options.model):
+    if options.prompt is not None and options.n == 1 and not options.as_json and is_standard(options.output):
+        _watch(_writer(options), options.prompt, wish)
         return
+    answer_lines(options, answerer, None if options.prompt is None else [options.prompt])
+
+
+def answerer(options: Options) -> "Answer":
+    """Prompts to texts, by a model that is loaded; of each as many as are asked for."""
+    from regard.text.normalise import one_line
+
+    writer, wish = _writer(options), options.wish()
+
+    def answer(prompts: Iterable[str]) -> Iterator[str]:
+        for text in writer.generate(prompts, wish, batch=options.batch_size):
+            yield _as_json(text) if options.as_json else one_line(text.text)
+
+    return answer
+
+
+def _writer(options: Options) -> "Writer":
+    from regard.tasks.task import expect, load
+
     expect(options.model, "language")
     writer: Writer = load(options.model, precision=options.precision, engine=options.engine)
     if writer.note:
         print(writer.note, file=sys.stderr)
-    if options.prompt is not None and options.n == 1 and not options.as_json and is_standard(options.output):
-        _watch(writer, options.prompt, wish)
-        return
-    whole = part.reading() if part else reading(options.source)
-    with whole as lines, part.writing() if part else writing(options.output) as write:
-        prompts = lines if options.prompt is None else iter([options.prompt])
-        for text in writer.generate(prompts, wish, batch=options.batch_size):
-            write(_as_json(text) if options.as_json else one_line(text.text))
+    return writer
 
 
 def _watch(writer: "Writer", prompt: str, wish: "Wish") -> None:

@@ -34,6 +34,15 @@ Part = Annotated[
         help="The I-th of N shares of the lines, into F.I-of-N; one that is there is not made again.",
     ),
 ]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ray",
+        help="Share the lines out by Ray: over this machine's cores, or the cluster that RAY_ADDRESS names.",
+        show_default="this process",
+    ),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")]
 
 

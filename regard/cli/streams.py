@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from regard.data import lines
+from regard.data.address import Address, write_address
 from regard.errors import UsageError
 
 
@@ -49,16 +50,21 @@ def writing(path: Path) -> Iterator[Callable[[str], None]]:
             raise UsageError("stdout is closed; name a file with -o")
         yield _writer(sys.stdout.buffer, flush=True)
         return
-    try:
-        handle: BinaryIO = path.open("wb")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    with handle:
+    with _opened(path) as handle:
         if path.suffix == ".gz":
             with gzip.GzipFile(filename="", fileobj=handle, mode="wb", mtime=0) as zipped:
                 yield _writer(zipped, flush=False)
         else:
-            yield _writer(handle, flush=True)
+            yield _writer(handle, flush=not isinstance(path, Address))
+
+
+def _opened(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    if isinstance(path, Address):
+        return write_address(path)
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _writer(handle: BinaryIO | gzip.GzipFile, *, flush: bool) -> Callable[[str], None]:

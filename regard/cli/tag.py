@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, Part, Precision, takes
+from regard.cli.options import Device, Engine, Model, On, Part, Precision, takes
+from regard.data.address import place
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.tasks.labels.labeller import Labels
 
 
@@ -30,47 +32,50 @@ class Options:
     ] = None
     source: Annotated[
         Path,
-        typer.Option("-i", "--input", metavar="F", readable=False, help="A sentence a line; - is stdin."),
+        typer.Option(
+            "-i", "--input", metavar="F", parser=place, help="A sentence a line; an address; - is stdin."
+        ),
     ] = Path("-")
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="F", help="- is stdout.")] = Path("-")
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="F", parser=place, help="- is stdout.")
+    ] = Path("-")
     words: Annotated[bool, typer.Option("--words", help="Words are what stands between spaces.")] = False
     as_json: Annotated[
         bool, typer.Option("--json", help="An object a sentence: words, tags, probabilities.")
     ] = False
     part: Part = None
+    on: On = None
     precision: Precision = "auto"
     engine: Engine = "auto"
     device: Device = None
 
     def __post_init__(self) -> None:
-        if self.part and self.text is not None:
-            raise UsageError("--part shares out the lines of a file; give it with -i FILE")
+        for flag, given in (("--part", self.part), ("--on", self.on)):
+            if given and self.text is not None:
+                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
 
 
 @takes(Options)
 def tag(options: Options) -> None:
     """Say what each word is."""
-    from regard.cli.parts import part_of
-    from regard.cli.streams import reading, refuse_same_file, writing
+    from regard.cli.bulk import answer_lines
+
+    answer_lines(options, answerer, None if options.text is None else [options.text])
+
+
+def answerer(options: Options) -> "Answer":
+    """Sentences to words with their tags, by a model that is loaded."""
     from regard.process.device import pick_device
     from regard.tasks.labels.labeller import words_of
     from regard.tasks.task import expect, load
 
-    refuse_same_file(options.source, options.output)
-    part = part_of(options.part, options.source, options.output)
-    if part and part.there(options.model):
-        return
     expect(options.model, "tag")
     device = pick_device(options.device)
     labels: Labels = load(options.model, device=device, precision=options.precision, engine=options.engine)
     if labels.reader.note:
         note(labels.reader.note)
-    whole = part.reading() if part else reading(options.source)
-    with whole as lines, part.writing() if part else writing(options.output) as write:
-        given = lines if options.text is None else iter([options.text])
-        cut = str.split if options.words else words_of
-        for line in _tagged(labels, map(cut, given), options.as_json):
-            write(line)
+    cut = str.split if options.words else words_of
+    return lambda lines: _tagged(labels, map(cut, lines), options.as_json)
 
 
 def _tagged(labels: "Labels", sentences: Iterator[list[str]], as_json: bool) -> Iterator[str]:

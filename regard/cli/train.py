@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 
 from regard.cli.console import note
 from regard.cli.options import takes
+from regard.data.address import place
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task
@@ -97,7 +98,7 @@ class Options:
             metavar="SRC TGT | PAIRS.tsv | TEXT...",
             help="Two aligned text files, or one with source, tab, target. Plain or .gz. "
             "Several: lists with commas, a.en,b.en a.de,b.de. A language model: texts and folders of them.",
-            readable=False,  # the corpus says it better
+            parser=place,
             show_default=False,
         ),
     ]
@@ -106,7 +107,7 @@ class Options:
         list[Path] | None,
         typer.Option(
             metavar="SRC TGT",
-            readable=False,
+            parser=place,
             help="What to validate on: two files, one PAIRS.tsv, or a text. Without it some is held out.",
         ),
     ] = None

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import takes
+from regard.cli.options import On, takes
 from regard.cli.streams import is_standard
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.tasks.speech.listener import Listener
 
 FORMATS = ("txt", "vtt", "srt", "tsv", "json")
@@ -55,9 +56,23 @@ class Options:
         str, typer.Option(help="Of a Whisper model: int8, bf16, fp32; auto: the fastest that is as good.")
     ] = "auto"
     engine: Annotated[str, typer.Option(help="native, readable; auto: native where it can.")] = "auto"
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part",
+            metavar="I/N",
+            help="The I-th of N shares of the recordings; what -o has is not made again.",
+        ),
+    ] = None
+    on: On = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
+        for flag, given in (("--part", self.part), ("--on", self.on)):
+            if given and (self.output is None or any(map(is_standard, self.files))):
+                raise UsageError(
+                    f"{flag} shares out recordings; name files, and a folder for what is said (-o)"
+                )
         if self.format not in FORMATS:
             raise UsageError(f"--format ({self.format}) must be one of {', '.join(FORMATS)}")
         if self.stream and (self.format != "txt" or self.output is not None):
@@ -69,21 +84,16 @@ class Options:
 @takes(Options)
 def transcribe(options: Options) -> None:
     """What is said in recordings."""
-    from regard.process.device import pick_device
-    from regard.tasks.task import expect, load
+    from regard.tasks.task import expect
 
     expect(options.model, "speech")
     for path in options.files:
         if not is_standard(path) and not path.is_file():
             raise DataError(f"{path} {'is no file' if path.exists() else 'does not exist'}; give a recording")
-    told = {} if options.language is None else {"language": options.language}
-    listener: Listener = load(
-        options.model,
-        device=pick_device(options.device),
-        precision=options.precision,
-        engine=options.engine,
-        **told,
-    )
+    if options.output is not None and (options.part or options.on):
+        _shared_out(options, options.output)
+        return
+    listener = _listener(options)
     if sys.stdout is None:
         raise UsageError("stdout is closed; there is nowhere to write to")
     for path in options.files:
@@ -96,6 +106,51 @@ def transcribe(options: Options) -> None:
                 _say(f"{segment.text}\n")
         else:
             _say(_whole(listener, path, options))
+
+
+def _listener(options: Options) -> "Listener":
+    from regard.process.device import pick_device
+    from regard.tasks.task import load
+
+    told = {} if options.language is None else {"language": options.language}
+    listener: Listener = load(
+        options.model,
+        device=pick_device(options.device),
+        precision=options.precision,
+        engine=options.engine,
+        **told,
+    )
+    return listener
+
+
+def answerer(options: Options) -> "Answer":
+    """Paths of recordings to what is said in each, by a model that is loaded."""
+    listener = _listener(options)
+    return lambda paths: (_whole(listener, Path(path), options) for path in paths)
+
+
+def _shared_out(options: Options, folder: Path) -> None:
+    """This part of the recordings, as far as they are not done; a file for each."""
+    from regard.atomic import write_text
+    from regard.cli.bulk import check_place, on_ray
+    from regard.cli.parts import share_of
+
+    check_place(options.on, None)
+    files = share_of(options.part, options.files)
+    left = [path for path in files if not _done(path, _place(path, options, folder), options.model)]
+    if not left:
+        return
+    answer = on_ray(options, answerer, 1) if options.on else answerer(options)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in zip(left, answer(map(str, left)), strict=True):
+        write_text(_place(path, options, folder), text)
+
+
+def _done(path: Path, place: Path, model: Path) -> bool:
+    """Whether what is said in a recording was written since it and the model are there; said if so."""
+    from regard.cli.parts import made_of
+
+    return made_of(place, path, model / "model.safetensors")
 
 
 def _say(text: str) -> None:
@@ -128,9 +183,13 @@ def _keep(listener: "Listener", path: Path, options: Options, folder: Path) -> N
     """A file beside nothing else: the recording's name with the format's ending."""
     from regard.atomic import write_text
 
-    name = "stdin" if is_standard(path) else path.name
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / f"{name}.{options.format}", _whole(listener, path, options))
+    write_text(_place(path, options, folder), _whole(listener, path, options))
+
+
+def _place(path: Path, options: Options, folder: Path) -> Path:
+    name = "stdin" if is_standard(path) else path.name
+    return folder / f"{name}.{options.format}"
 
 
 def _follow(listener: "Listener", blocks: Iterator[Any], say: Any) -> None:

@@ -5,10 +5,9 @@ line is a text too. Files of other formats come back as files (`files.py`). The 
 output is opened, so that a broken one empties no file.
 """
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import counted
-from regard.cli.options import Part, takes
+from regard.cli.options import On, Part, takes
+from regard.data.address import place
 from regard.errors import DataError, UsageError
 from regard.files.file import FORMATS, format_of
 from regard.foreign import LONGEST_LINE
 
 if TYPE_CHECKING:
+    from regard.cli.bulk import Answer
     from regard.decoding.sampling import Sampling
     from regard.tasks.translation.translator import Translation, Translator
 
@@ -40,11 +41,18 @@ class Options:
     source: Annotated[
         Path,
         typer.Option(
-            "-i", "--input", metavar="F", readable=False, help="Text to translate, plain or .gz; - is stdin."
+            "-i",
+            "--input",
+            metavar="F",
+            parser=place,
+            help="Text to translate, a file or an address, plain or .gz; - is stdin.",
         ),
     ] = STANDARD
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="F", help="Where it goes; .gz is zipped, - is stdout.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="F", parser=place, help="Where it goes; .gz is zipped, - is stdout."
+        ),
     ] = STANDARD
     lines: Annotated[
         bool, typer.Option("--lines", help="Every line is one sentence; look for none in it.")
@@ -132,12 +140,17 @@ class Options:
         typer.Option("--shortlist", help="Choose from the folder's shortlist (regard shortlist): faster."),
     ] = False
     part: Part = None
+    on: On = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
         self._check_texts()
-        if self.part and (self.text or self.document or self.parses or self.kind != "text"):
-            raise UsageError("--part shares out the lines of a file; give it with -i FILE and plain text")
+        whole = self.text or self.document or self.parses or self.kind != "text"
+        for flag, given in (("--part", self.part), ("--on", self.on)):
+            if given and whole:
+                raise UsageError(
+                    f"{flag} shares out the lines of a file; give it with -i FILE and plain text"
+                )
         if self.text and str(self.source) != "-":
             raise UsageError(f"there is a text to translate and a file, {self.source}; give one of them")
         if self.n_best > 1 and not self.told:
@@ -207,26 +220,34 @@ class Options:
 @takes(Options)
 def translate(options: Options) -> None:
     """Translate text, line by line."""
-    from regard.cli.parts import part_of
-    from regard.cli.streams import reading, refuse_same_file, writing
-    from regard.text.normalise import one_line
+    from regard.cli.bulk import answer_lines
+    from regard.cli.streams import refuse_same_file
 
-    refuse_same_file(options.source, options.output)
-    part = part_of(options.part, options.source, options.output)
-    if part and part.there(options.model):
-        return
     if options.kind != "text" and not options.text:
         from regard.cli.files import translate_file
 
-        translate_file(options.source, options.output, options.kind, lambda texts: _seen(options, texts))
+        refuse_same_file(options.source, options.output)
+        translate_file(
+            options.source,
+            options.output,
+            options.kind,
+            lambda texts: counted(_translating(options)(texts), "lines", on=sys.stderr),
+        )
         return
-    whole = part.reading() if part else reading(options.source)
-    with contextlib.nullcontext(_given(options)) if options.text else whole as lines:
-        lines = _folded(lines) if options.document else lines
-        found = _seen(options, lines)
-        with part.writing() if part else writing(options.output) as write:
-            for each in found:
-                write(_as_json(each) if options.told else one_line(each.text))
+    answer_lines(options, answerer, _given(options) if options.text else None)
+
+
+def answerer(options: Options) -> "Answer":
+    """Lines to lines, by a model that is loaded."""
+    from regard.text.normalise import one_line
+
+    translate = _translating(options)
+
+    def answer(lines: Iterable[str]) -> Iterator[str]:
+        for each in translate(_folded(lines) if options.document else iter(lines)):
+            yield _as_json(each) if options.told else one_line(each.text)
+
+    return answer
 
 
 def _given(options: Options) -> Iterator[str]:
@@ -234,7 +255,7 @@ def _given(options: Options) -> Iterator[str]:
     return (line for text in options.text or () for line in text.split("\n"))
 
 
-def _folded(lines: Iterator[str]) -> Iterator[str]:
+def _folded(lines: Iterable[str]) -> Iterator[str]:
     """All lines as one: see regard/text/documents.py."""
     from regard.text.documents import fold
 
@@ -248,16 +269,7 @@ def _folded(lines: Iterator[str]) -> Iterator[str]:
     yield fold("\n".join(text))
 
 
-def _seen(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
-    """The translations, counted where a person waits for them and does not see them come."""
-    from regard.cli.streams import is_standard
-
-    found = _translations(options, lines)
-    shown = options.kind == "text" and is_standard(options.output) and sys.stdout and sys.stdout.isatty()
-    return counted(found, "lines", on=None if shown else sys.stderr)
-
-
-def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translation]":
+def _translating(options: Options) -> "Callable[[Iterator[str]], Iterator[Translation]]":
     """Loads the model; the text is read as it is translated."""
     from regard.cli.streams import is_standard
     from regard.tasks.translation.files import glossary_of
@@ -273,16 +285,16 @@ def _translations(options: Options, lines: Iterator[str]) -> "Iterator[Translati
         from regard.tasks.translation.rescore import load_rescorer
 
         rescorer = load_rescorer(options.rescore, translator)
-    typed = not options.text and is_standard(options.source) and sys.stdin.isatty()
+    typed = not options.text and is_standard(options.source) and sys.stdin is not None and sys.stdin.isatty()
     waiting = options.batch_size == 1 or typed
     names = ("beam", "n_best", "batch_size", "iterations", "lengths", "length", "max_chars")
     search: dict[str, Any] = {name: getattr(options, name) for name in names}
     search |= {"sampling": options.sampling(), "rescorer": rescorer}
     search["window"] = 1 if waiting else 0  # somebody waits for the answer to each line
     if options.by_line or not translator.by_sentence:
-        return translator.stream(lines, **search)
-    html = options.kind != "text"
-    return translator.texts(lines, html=html, glossary=terms, words=options.words, **search)
+        return lambda lines: translator.stream(lines, **search)
+    search |= {"html": options.kind != "text", "glossary": terms, "words": options.words}
+    return lambda lines: translator.texts(lines, **search)
 
 
 def _load(options: Options) -> "Translator":

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from regard.data.address import place
 from regard.data.lines import Fault, OnFault, decode, open_file, read_lines, reading, refuse
 from regard.data.parses import Parse, Parses
 from regard.errors import DataError, UsageError
@@ -52,7 +53,7 @@ class Corpus:
     @classmethod
     def of(cls, paths: Sequence[Path]) -> "Corpus":
         """One TSV file, several files named .tsv or .tsv.gz, or a source file and a target file."""
-        paths = tuple(Path(path) for path in paths)
+        paths = tuple(place(path) for path in paths)
         if len(paths) == 1 or all(path.name.removesuffix(".gz").endswith(".tsv") for path in paths):
             return cls(tables=paths)
         if len(paths) == 2:

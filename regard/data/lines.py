@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from regard.data.address import Address, open_address
 from regard.errors import DataError, StorageError
 from regard.foreign import LONGEST_LINE
 
@@ -75,6 +76,8 @@ def is_gzip(handle: io.BufferedReader) -> bool:
 
 def open_file(path: Path, *, again: bool) -> io.BufferedReader:
     """`path` opened for bytes; one that is to be read again must be a regular file, which a pipe is not."""
+    if isinstance(path, Address):
+        return open_address(path)
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):

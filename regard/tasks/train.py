@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from regard.data.address import place
 from regard.data.corpus import Corpus
 from regard.errors import UsageError
 from regard.tasks.task import Task, task_named
@@ -75,5 +76,5 @@ def _named(task: Task, files: Sequence[Files]) -> list[Any]:
 def _listed(files: Files) -> Any:
     """A path, a list of them, or what is neither, as it is."""
     if isinstance(files, str | PathLike):
-        return Path(fspath(files))
-    return [Path(fspath(each)) for each in files] if isinstance(files, Sequence) else files
+        return place(fspath(files))
+    return [place(fspath(each)) for each in files] if isinstance(files, Sequence) else files

@@ -46,6 +46,21 @@ def test_a_file_for_each(folder: Path, calls: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0.wav.srt", "1.wav.srt"]
 
 
+def test_parts_of_the_recordings(
+    folder: Path, calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(calls / "0.wav"), str(calls / "1.wav")]
+    flags = ["transcribe", *files, "-m", str(folder), "-f", "srt", "-o"]
+    assert command([*flags, str(tmp_path / "whole")]) == 0
+    for number in (2, 1, 2):
+        assert command([*flags, str(tmp_path / "parts"), "--part", f"{number}/2"]) == 0
+    assert capsys.readouterr().err.count("is there already") == 1
+    for path in (tmp_path / "whole").iterdir():
+        assert (tmp_path / "parts" / path.name).read_bytes() == path.read_bytes()
+    assert command(["transcribe", files[0], "-m", str(folder), "--part", "1/2"]) == 2
+    assert "shares out recordings; name files, and a folder" in capsys.readouterr().err
+
+
 def test_raw_samples_and_a_stream(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from regard.data.address import place
 from regard.data.corpus import Corpus
 from regard.data.lines import decode, read_lines
 from regard.errors import DataError, UsageError
@@ -42,10 +43,10 @@ def _corpus(first: Files, second: Files | None = None) -> Corpus:
 def _listed(argument: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
     """The paths of a list, or of one with commas."""
     if not isinstance(argument, str | Path):
-        return tuple(Path(path) for path in argument)
+        return tuple(place(path) for path in argument)
     if Path(argument).exists():
         return (Path(argument),)
-    return tuple(Path(name) for name in str(argument).split(",") if name)
+    return tuple(place(name) for name in str(argument).split(",") if name)
 
 
 def glossary_of(path: Path) -> dict[str, str]:
