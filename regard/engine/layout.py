@@ -54,7 +54,7 @@ class Read(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("rows", "threads")),
         *((name, c_void_p) for name in ("ids", "starts", "lengths", "last", "before", "after")),
-        *((name, c_void_p) for name in ("places", "logits", "memory", "heard")),
+        *((name, c_void_p) for name in ("places", "logits", "memory", "heard", "listened")),
     ]
 
 

@@ -177,13 +177,14 @@ class Packed:
         places: torch.Tensor | None,
         logits: torch.Tensor | None,
         threads: int,
-        memory: "tuple[array[int], array[int]] | None" = None,
+        memory: "tuple[array[int], ...] | None" = None,
     ) -> list[Line]:
         """Rows of a decoder, each with the ids that it reads now, as they are afterwards.
 
         Those of row r are ids[starts[r] : starts[r + 1]]. `logits` (R, `output_width`) are filled where each
         row reads one; without them it may read many, or none. `memory`, of a decoder that does not stand
-        alone: where what `fill` made for each row lies, and its places.
+        alone: where what `fill` made for each row lies, its places, and, if they are asked for, where its
+        weights over them go (layers, heads, places).
         """
         self._check(ids, self._limits[1])
         lengths, last = array("i", [row.length for row in rows]), array("i", [row.last for row in rows])

@@ -61,6 +61,7 @@ class PackedListener:
         weights = lay_out(model)
         self._table = torch.zeros(model.most_heard or 0, weights.d_model)  # what is heard now
         tensors = [*weights.tensors[:-3], (self._table, None), *weights.tensors[-2:]]
+        self._heads = weights.decoder.layers, weights.decoder.heads
         self._memory = 2 * weights.decoder.layers * weights.decoder.kv_heads * weights.decoder.width
         self._packed = Packed(
             replace(weights, source_vocab=len(self._table), source_scale=1.0, tensors=tensors),
@@ -94,15 +95,25 @@ class PackedListener:
         """Before the first token."""
         return HeardState(heard, Line())
 
-    def read(self, ids: Sequence[int], state: HeardState) -> tuple[Tensor, HeardState]:
-        """Read ids, a prompt or one token, and give the logits (V,) of what comes after."""
+    def read(
+        self, ids: Sequence[int], state: HeardState, tape: list[Tensor] | None = None
+    ) -> tuple[Tensor, HeardState]:
+        """Read ids, a prompt or one token, and give the logits (V,) of what comes after.
+
+        Where the last one listened, layer by layer and head by head (N, H, S), is put to the tape.
+        """
         if len(ids) > 1:
             state = self._read(ids[:-1], state, None)
         logits = torch.empty(1, self._packed.output_width)
-        state = self._read(ids[-1:], state, logits)
+        listened = None if tape is None else torch.empty(*self._heads, len(state.heard.states))
+        state = self._read(ids[-1:], state, logits, listened)
+        if tape is not None and listened is not None:
+            tape.append(listened)
         return logits[0, : self._packed.vocab_size], state
 
-    def _read(self, ids: Sequence[int], state: HeardState, logits: Tensor | None) -> HeardState:
+    def _read(
+        self, ids: Sequence[int], state: HeardState, logits: Tensor | None, listened: Tensor | None = None
+    ) -> HeardState:
         rows = [state.line]
         places = self._places.table(state.line.length + len(ids))
         (line,) = self._packed.read(
@@ -115,6 +126,7 @@ class PackedListener:
             memory=(
                 array("Q", [state.heard.memory.data_ptr()]),
                 array("i", [len(state.heard.states)]),
+                *([] if listened is None else [array("Q", [listened.data_ptr()])]),
             ),
         )
         return HeardState(state.heard, line)

@@ -16,7 +16,7 @@ from typing import Any
 from regard.errors import UsageError
 from regard.process import machine
 
-VERSION = 18  # of the calls; a library that was built from other sources is not used
+VERSION = 19  # of the calls; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 SIZES = (64, 2048, 512)  # rows, columns, what is summed, in products that are timed
 MODULE = "regard.engine._native"

@@ -5,6 +5,7 @@ import pytest
 import torch
 from listeners import random_listener
 
+from regard.attention.record import record
 from regard.data.inputs import Frames
 from regard.engine.listener import PackedListener
 from regard.engine.path import available
@@ -70,6 +71,31 @@ def test_it_hears_and_writes_what_the_readable_one_does(
         logits, state = packed.read([token], state)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_where_it_listened_is_what_the_readable_ones_tape_holds(
+    model: Speech, inputs: Frames, threads: int
+) -> None:
+    packed = PackedListener(model, precision="fp32", threads=threads)
+    tapes: list[torch.Tensor] = []
+    _, state = packed.read(PROMPT, packed.begin(packed.hear(inputs)), tapes)
+    packed.read([REST[0]], state, tapes)
+    with torch.inference_mode(), record() as tape:
+        _, other = model.read(torch.tensor([PROMPT]), model.start(inputs))
+        model.read(torch.tensor([REST[:1]]), other)
+    sites = [site.name for site in tape.sites() if site.kind == "cross"]
+    for step, found in enumerate(tapes):
+        wanted = torch.stack([tape[name][step][0, :, -1] for name in sites])  # (N, H, S)
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-3)
+        assert found.std() > 1e-4  # else any weights would do
+
+
+def test_threads_change_no_bit(model: Speech, inputs: Frames) -> None:
+    for precision in ("fp32", "int8"):
+        one, two = (PackedListener(model, precision=precision, threads=n).hear(inputs) for n in (1, 2))
+        assert torch.equal(one.states, two.states)
+        assert torch.equal(one.memory, two.memory)
+
+
 def test_states_are_values(model: Speech, inputs: Frames) -> None:
     packed = PackedListener(model, precision="fp32")
     one, other = packed.hear(inputs), packed.hear(Frames(inputs.values[:, :50] * 0.5))
@@ -83,7 +109,9 @@ def test_states_are_values(model: Speech, inputs: Frames) -> None:
 
 def test_int8_is_near(model: Speech, inputs: Frames, wanted: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
     packed = PackedListener(model, precision="int8")
-    logits, _ = packed.read(PROMPT, packed.begin(packed.hear(inputs)))
+    heard = packed.hear(inputs)
+    assert (heard.states - wanted[0]).norm() / wanted[0].norm() < 0.1
+    logits, _ = packed.read(PROMPT, packed.begin(heard))
     apart = (logits - wanted[1][0]).norm() / wanted[1][0].norm()
     assert apart < 0.2
 

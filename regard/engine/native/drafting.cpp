@@ -25,8 +25,8 @@ void Worker::check(const std::vector<Row>& rows, const std::vector<Group>& group
     share([&](int part) {
         const int m = (int)rows.size();
         const size_t width = (size_t)model_.x_stride();
-        Rows hidden = enter(model_.decoder_norm, m);
-        const float* x = normed(model_.decoder_norm, m);
+        Rows hidden = enter(model_.decoder_norm, {0, m});
+        const float* x = normed(model_.decoder_norm, {0, m});
         for (int r = from(m, part); r < to(m, part); r++)
             std::memcpy(desk_.closed.get() + (size_t)r * width, x + (size_t)r * width, width * sizeof(float));
         for (const Group& group : groups) write(hidden, group, rows, tops[(size_t)part], masses.data(), stride, part);
@@ -52,17 +52,21 @@ void Worker::propose(const std::vector<Kept>& kept, const std::vector<Row>& draf
         }
     });
     share([&](int part) {
-        multiply(model_.draft_inner, prepare(desk_.joined.get(), count(), 2 * d, wide), part, desk_.opened.get(), RELU);
+        const int m = count();
+        Rows rows = prepare(desk_.joined.get(), rows_of(m, part), 2 * d, wide);
+        multiply(model_.draft_inner, rows, m, part, desk_.opened.get(), RELU);
     });
     for (int head = 0; head < heads; head++)
         share([&](int part) {
             const Matrix& w = model_.drafts[(size_t)head];
-            Rows rows = prepare(desk_.opened.get() + (size_t)head * (size_t)wide, count(), w.k, model_.draft_inner.width());
-            float* out = desk_.drafted.get() + (size_t)head * (size_t)count() * width;
-            multiply(w, rows, part, out, LINEAR, desk_.kept.get());
+            const int m = count();
+            const float* opened = desk_.opened.get() + (size_t)head * (size_t)wide;
+            Rows rows = prepare(opened, rows_of(m, part), w.k, model_.draft_inner.width());
+            float* out = desk_.drafted.get() + (size_t)head * (size_t)m * width;
+            multiply(w, rows, m, part, out, LINEAR, desk_.kept.get());
         });
     share([&](int part) {
-        Rows rows = prepare(desk_.drafted.get(), heads * count(), d, (int)width);
+        Rows rows = prepare(desk_.drafted.get(), {0, heads * count()}, d, (int)width);
         for (const Group& group : groups) write(rows, group, drafts, tops[(size_t)part], masses.data(), stride, part);
     });
 }

@@ -110,7 +110,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 18; }
+EXPORT int32_t regard_version() { return 19; }
 
 // The names of all paths that were compiled in, the best first, with commas between them.
 EXPORT const char* regard_paths() {

@@ -19,7 +19,8 @@ void Worker::hand_out(const std::vector<Source>& sources) {
     share([&](int part) {
         int tokens = 0, d = model_.shape.d_model;
         for (const Source& source : sources) tokens += source.length;
-        const float* x = normed(model_.encoder_norm, tokens);
+        const Span some = rows_of(tokens, part);
+        const float* x = normed(model_.encoder_norm, some);
         int row = 0, begin = from(tokens, part), end = to(tokens, part);
         for (const Source& source : sources)
             for (int i = 0; i < source.length; i++, row++)
@@ -54,8 +55,10 @@ void Worker::fill(const std::vector<Source>& outputs, const std::vector<Row>& ro
     }
     sublayer_++;
     share([&](int part) {
-        Rows hidden = enter(model_.decoder_norm, count());
-        if (logits != nullptr) return multiply(model_.output, hidden, part, logits, LINEAR);
+        const int m = count();
+        if (logits != nullptr)
+            return multiply(model_.output, enter(model_.decoder_norm, rows_of(m, part)), m, part, logits, LINEAR);
+        Rows hidden = enter(model_.decoder_norm, {0, m});
         for (const Group& group : groups) write(hidden, group, rows, tops[(size_t)part], masses.data(), stride, part);
     });
 }

@@ -48,15 +48,11 @@ static void to_panels(const Matrix& m, const float* weight, T* to, As as) {
 
 void Matrix::pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted,
                   const Kernels& path) {
-    n = rows, k = columns, panels = (rows + PANEL - 1) / PANEL, precision = wanted, depth = path.depth;
-    bias.fit((size_t)width());
+    shape(rows, columns, wanted, path.depth);
     if (bias_or_null != nullptr) std::memcpy(bias.get(), bias_or_null, (size_t)n * sizeof(float));
-    size_t size = (size_t)width() * (size_t)k;
-    if (precision == FP32) return to_panels(*this, weight, floats.fit(size), [](float x) { return x; });
-    if (precision == BF16) return to_panels(*this, weight, halves.fit(size), halved);
-    int8_t* to = bytes.fit((size_t)width() * (size_t)padded());
-    scale.fit((size_t)width());
-    total.fit((size_t)width());
+    if (precision == FP32) return to_panels(*this, weight, floats.get(), [](float x) { return x; });
+    if (precision == BF16) return to_panels(*this, weight, halves.get(), halved);
+    int8_t* to = bytes.get();
     const auto limit = (float)path.weight_limit;
     for (int i = 0; i < n; i++) {
         const float* row = weight + (size_t)i * k;
@@ -88,8 +84,10 @@ static void copy_column(const T* from, int column, T* to, int place, int k) {
 }
 
 // What the memory held before stays in the last panel's columns from n on; nobody reads their results.
-void Matrix::shape_like(const Matrix& from, int columns) {
-    n = columns, k = from.k, panels = (columns + PANEL - 1) / PANEL, precision = from.precision, depth = from.depth;
+void Matrix::shape_like(const Matrix& from, int columns) { shape(columns, from.k, from.precision, from.depth); }
+
+void Matrix::shape(int rows, int columns, Precision wanted, int of_depth) {
+    n = rows, k = columns, panels = (rows + PANEL - 1) / PANEL, precision = wanted, depth = of_depth;
     bias.fit((size_t)width());
     scale.fit((size_t)width());
     total.fit((size_t)width());

@@ -95,6 +95,7 @@ struct Matrix {
     Buffer<int32_t> total;  // int8: (panels * 16), the sum of a column's bytes, which takes the rows' zero out of a product
     Buffer<float> bias;     // (panels * 16), zeros where there is none
 
+    void shape(int rows, int columns, Precision wanted, int of_depth);  // room, in which what was there before stays
     void pack(const float* weight, const float* bias_or_null, int rows, int columns, Precision wanted, const Kernels& path);
     void flatten();                                    // before columns are taken from it
     void shape_like(const Matrix& from, int columns);  // room for so many columns of another
@@ -168,8 +169,14 @@ struct Kernels {
     // y = act(what opens) · what passes, from panels of both in turn: x (2 n), y (n); n is a multiple of 16.
     void (*gate)(const float* x, Activation, int n, float* y);
     void (*quantise)(const float* x, int n, uint8_t* y, float* scale, int32_t* zero);
+    // y = round(factors · x), which is 127 at most; the largest of |x|. n is a multiple of 16.
+    void (*to_signed)(const float* x, const float* factors, int n, int8_t* y);
+    float (*peak)(const float* x, int n);
     // e^(score - the largest) in place of each score, of which there is room for a multiple of 16; 1 / their sum.
     float (*soften)(float* scores, int count);
+    // The same as bytes of a row, in which the weights are to its zero, `row_low`: what rounding takes from one place goes to
+    // another near it, so that many small weights count all the same. 1 / the sum of the bytes.
+    float (*soften_bytes)(float* scores, int count, uint8_t* y);
     void (*attend)(const float* q, const Seen&, int width, float scale, float* scores, float* out);
     Mass (*mass)(const float* x, int n);
     void (*select)(const float* x, int n, const int32_t* ids, int32_t first, TopK&);

@@ -10,7 +10,7 @@
 
 namespace regard {
 
-constexpr int LONG = 256, TILE = 64;  // places of a source whose queries look together, and how many of them do
+constexpr int LONG = 256;  // places of a source whose queries look together, and rows that are shared out, not columns
 
 float log_mass(const Mass* parts, int count) {
     float peak = parts[0].max, total = 0;
@@ -36,22 +36,31 @@ void Worker::make_room(int tokens, int rows) {
     }
 }
 
-// norm(x), or x where there is no norm. Every thread makes all of it for itself: cheaper than waiting for parts of it.
-const float* Worker::normed(const Norm& norm, int m) {
+// Many rows are shared out; of few, every part has all, and shares out what is done with them.
+Span Worker::rows_of(int m, int part) const {
+    if (m < LONG) return {0, m};
+    return {from(m, part), to(m, part)};
+}
+
+// norm(x) of some rows, or x where there is no norm; row 0 is where it would be. Of few rows every thread makes all for
+// itself: cheaper than waiting for parts of it.
+const float* Worker::normed(const Norm& norm, const Span& rows) {
     if (norm.gain.empty()) return x();
     const int stride = model_.x_stride();
-    float* y = normed_.fit((size_t)m * stride);
-    if (normed_for_ == sublayer_) return y;
-    for (int i = 0; i < m; i++)
+    float* y = normed_.fit((size_t)rows.end * stride);
+    if (normed_for_ == sublayer_ && normed_rows_ == rows) return y;
+    for (int i = rows.first; i < rows.end; i++)
         k_.normalise(x() + (size_t)i * stride, norm.gain.data(), norm.moved_by(), model_.shape.eps, model_.shape.d_model,
                      y + (size_t)i * stride);
-    normed_for_ = sublayer_;
+    normed_for_ = sublayer_, normed_rows_ = rows;
     return y;
 }
 
 // The left side of a product; a thread that takes two parts of a piece of work makes it once.
-Rows Worker::prepare(const float* floats, int m, int n, int stride) {
-    if (prepared_at_ == turn) return prepared_;
+Rows Worker::prepare(const float* floats, const Span& span, int n, int stride) {
+    if (prepared_at_ == turn && prepared_rows_ == span) return prepared_;
+    const int m = span.end - span.first;
+    floats += (size_t)span.first * stride;
     Rows rows{floats, nullptr, nullptr, nullptr, m, stride};
     if (model_.shape.precision == INT8) {
         int padded = (n + PANEL - 1) / PANEL * PANEL;
@@ -62,19 +71,24 @@ Rows Worker::prepare(const float* floats, int m, int n, int stride) {
             k_.quantise(floats + (size_t)i * stride, padded, bytes + (size_t)i * stride, scale + i, zero + i);
         rows.bytes = bytes, rows.scale = scale, rows.zero = zero;
     }
-    prepared_ = rows, prepared_at_ = turn;
+    prepared_ = rows, prepared_at_ = turn, prepared_rows_ = span;
     return rows;
 }
 
 // The input of a sub-layer. Norm first: x + f(norm(x)). Norm last: norm(x) + f(norm(x)), with the norm of the
 // sub-layer before, so that both are one function; weights.py lays the norms out.
-Rows Worker::enter(const Norm& norm, int m) {
-    return prepare(normed(norm, m), m, model_.shape.d_model, model_.x_stride());
+Rows Worker::enter(const Norm& norm, const Span& rows) {
+    return prepare(normed(norm, rows), rows, model_.shape.d_model, model_.x_stride());
 }
 
-void Worker::multiply(const Matrix& w, const Rows& x, int part, float* c, Activation activation, const float* residual) {
-    Target target{c, w.width(), 0, activation, residual, residual != nullptr ? model_.x_stride() : 0};
-    k_.product(w, x, from(w.panels, part), to(w.panels, part), target);
+// A part of a product with m rows: `x` are the rows of the part. `c` and the residual begin with row 0.
+void Worker::multiply(const Matrix& w, const Rows& x, int m, int part, float* c, Activation activation, const float* residual) {
+    const auto first = (size_t)rows_of(m, part).first;
+    const int stride = residual != nullptr ? model_.x_stride() : 0;
+    Target target{c + first * (size_t)w.width(), w.width(), 0, activation,
+                  residual != nullptr ? residual + first * (size_t)stride : nullptr, stride};
+    if (m < LONG) k_.product(w, x, from(w.panels, part), to(w.panels, part), target);
+    else k_.product(w, x, 0, w.panels, target);
 }
 
 void Worker::embed(int row, const float* table, float scale, int32_t id, int position) {
@@ -116,36 +130,6 @@ const int32_t* Worker::ramp(int stride, int count) {
     return ramp_.data();
 }
 
-// Keys (count, width) and values, turned over, as two matrices.
-void Worker::take_keys(const Seen& seen, int width) {
-    float* own = taken_.fit((size_t)seen.count * width);
-    for (int i = 0; i < seen.count; i++)
-        std::memcpy(own + (size_t)i * width, seen.k + seen.offsets[i], (size_t)width * sizeof(float));
-    keys_.pack(own, nullptr, seen.count, width, FP32, k_);
-    for (int i = 0; i < seen.count; i++)
-        for (int c = 0; c < width; c++) own[(size_t)c * seen.count + i] = seen.v[seen.offsets[i] + c];
-    values_.pack(own, nullptr, width, seen.count, FP32, k_);
-}
-
-// What `attend` does, for TILE queries at a time: each key and value is read once for all of them.
-void Worker::look_together(const float* q, int rows, int stride, const Side& side, float* out, int out_stride) {
-    const int width = side.width, wide = keys_.width();
-    float* tile = tile_.fit((size_t)TILE * (width + wide));
-    float* scores = tile + (size_t)TILE * width;
-    for (int begin = 0; begin < rows; begin += TILE) {
-        const int m = std::min(TILE, rows - begin);
-        float factors[TILE], *to = out + (size_t)begin * out_stride;
-        for (int i = 0; i < m; i++)
-            for (int c = 0; c < width; c++)
-                tile[(size_t)i * width + c] = q[(size_t)(begin + i) * stride + c] * side.score_scale;
-        k_.product(keys_, {tile, nullptr, nullptr, nullptr, m, width}, 0, keys_.panels, {scores, wide});
-        for (int i = 0; i < m; i++) factors[i] = k_.soften(scores + (size_t)i * wide, keys_.n);
-        k_.product(values_, {scores, nullptr, nullptr, nullptr, m, wide}, 0, values_.panels, {to, out_stride});
-        for (int i = 0; i < m; i++)
-            for (int c = 0; c < width; c++) to[(size_t)i * out_stride + c] *= factors[i];
-    }
-}
-
 void Worker::self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part) {
     int group = side.heads / side.kv_heads, items = (int)sources.size() * side.kv_heads;
     int heads_width = side.heads * side.width, keys = side.kv_heads * side.width, first = 0;
@@ -177,18 +161,28 @@ void Worker::self_attention(const Side& side, const std::vector<Source>& sources
     }
 }
 
+static int tokens_of(const std::vector<Source>& sources) {
+    int tokens = 0;
+    for (const Source& source : sources) tokens += source.length;
+    return tokens;
+}
+
 // Keys and values that the decoder makes of the encoder's output, a few columns of all sources at a time; each head's lie
 // together in the sentence's memory, as they will be read.
-void Worker::remember(const std::vector<Source>& sources, const Rows& rows, int part) {
+void Worker::remember(const std::vector<Source>& sources, int part) {
     const Side& side = model_.shape.decoder;
-    const int keys = side.kv_heads * side.width, slice = 4, stride = slice * PANEL;
+    const int keys = side.kv_heads * side.width, slice = 4, stride = slice * PANEL, m = tokens_of(sources);
+    const Span span = rows_of(m, part);
+    const Rows rows = enter(model_.encoder_norm, span);
+    const int panels = model_.memory.panels, end = m < LONG ? to(panels, part) : panels;
     float* scratch = logits_.fit((size_t)rows.m * stride);
-    for (int first = from(model_.memory.panels, part), end = to(model_.memory.panels, part); first < end; first += slice) {
-        int last = std::min(end, first + slice);
+    for (int first = m < LONG ? from(panels, part) : 0; first < end; first += slice) {
+        int last = std::min(end, first + slice), row = 0;
         k_.product(model_.memory, rows, first, last, {scratch, stride, first});
         const float* place = scratch;
         for (const Source& source : sources)
-            for (int i = 0; i < source.length; i++, place += stride)
+            for (int i = 0; i < source.length; i++, row++) {
+                if (row < span.first || row >= span.end) continue;
                 for (int panel = first; panel < last; panel++) {
                     int column = panel * PANEL, layer = column / (2 * keys), rest = column % (2 * keys);
                     int head = rest % keys / side.width, value = rest / keys;
@@ -196,13 +190,9 @@ void Worker::remember(const std::vector<Source>& sources, const Rows& rows, int 
                     std::memcpy(source.memory + line * side.width + rest % side.width, place + (panel - first) * PANEL,
                                 PANEL * sizeof(float));
                 }
+                place += stride;
+            }
     }
-}
-
-static int tokens_of(const std::vector<Source>& sources) {
-    int tokens = 0;
-    for (const Source& source : sources) tokens += source.length;
-    return tokens;
 }
 
 // What the encoder's layers make of all places; it stands in x, before the closing norm.
@@ -227,7 +217,7 @@ void Worker::read_through(const std::vector<Source>& sources) {
 
 void Worker::encode(const std::vector<Source>& sources) {
     read_through(sources);
-    share([&](int part) { remember(sources, enter(model_.encoder_norm, tokens_of(sources)), part); });
+    share([&](int part) { remember(sources, part); });
 }
 
 void Worker::encode(const std::vector<Source>& sources, Pooling pooling) {
@@ -238,7 +228,7 @@ void Worker::encode(const std::vector<Source>& sources, Pooling pooling) {
 // An encoder's vectors, a part's columns of them. A text without places has zeros.
 void Worker::give(const std::vector<Source>& sources, Pooling pooling, int part) {
     const int d = model_.shape.d_model, stride = model_.x_stride(), first = from(d, part), size = to(d, part) - first;
-    const float* x = normed(model_.encoder_norm, tokens_of(sources)) + first;
+    const float* x = normed(model_.encoder_norm, {0, tokens_of(sources)}) + first;
     for (const Source& source : sources) {
         float* out = source.memory + first;
         for (int j = 0; j < source.asked_count; j++)
@@ -269,12 +259,19 @@ void Worker::by_head(const std::vector<Row>& rows, int part, const Work& work) {
     }
 }
 
-void Worker::look(const float* q, const Seen& seen, int row, int head) {
+// Each query head that shares these keys; its weights are copied to (heads, count) where they are asked for.
+void Worker::look(const float* q, const Seen& seen, int row, int head, float* weights) {
     const Side& side = model_.shape.decoder;
     int group = side.heads / side.kv_heads;
     float* out = desk_.heads.get() + (size_t)row * side.heads * side.width;
-    for (int h = head * group; h < (head + 1) * group; h++)
-        k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
+    for (int h = head * group; h < (head + 1) * group; h++) {
+        float* scores = room(seen.count);
+        k_.attend(q + h * side.width, seen, side.width, side.score_scale, scores, out + h * side.width);
+        if (weights == nullptr) continue;
+        double total = 0;  // `attend` has left e^score there
+        for (int i = 0; i < seen.count; i++) total += scores[i];
+        for (int i = 0; i < seen.count; i++) weights[(size_t)h * seen.count + i] = (float)(scores[i] / total);
+    }
 }
 
 // A row's new key and value go to their place in the cache.
@@ -307,7 +304,8 @@ void Worker::cross_attention(const std::vector<Row>& rows, int layer, int part) 
         size_t size = (size_t)row.length * side.width;
         const float* k = row.memory + (size_t)(layer * side.kv_heads + head) * 2 * size;
         const float* q = desk_.projected.get() + (size_t)r * stride;
-        look(q, {k, k + size, ramp(side.width, row.length), row.length}, r, head);
+        float* weights = row.listened == nullptr ? nullptr : row.listened + (size_t)(layer * side.heads) * row.length;
+        look(q, {k, k + size, ramp(side.width, row.length), row.length}, r, head, weights);
     });
 }
 
@@ -334,7 +332,7 @@ void Worker::recur(const std::vector<Row>& rows, int layer) {
     begin(own.norm, own.qkv, desk_.projected, [&] { return (int)rows.size(); });
     share([&](int part) {
         const int m = (int)rows.size();
-        const float* residual = model_.shape.post_norm ? normed(own.norm, m) : x();
+        const float* residual = model_.shape.post_norm ? normed(own.norm, {0, m}) : x();
         for (int r = from(m, part); r < to(m, part); r++) {
             const Row& row = rows[(size_t)r];
             const float *value = desk_.projected.get() + (size_t)r * wide, *kept = value + d;
@@ -388,7 +386,7 @@ void Worker::step(const std::vector<Row>& rows, const std::vector<Group>& groups
     decode(rows, false);
     sublayer_++;
     share([&](int part) {
-        Rows hidden = enter(model_.decoder_norm, (int)rows.size());
+        Rows hidden = enter(model_.decoder_norm, {0, (int)rows.size()});
         for (const Group& group : groups) write(hidden, group, rows, tops[(size_t)part], masses.data(), stride, part);
     });
 }
@@ -398,7 +396,8 @@ void Worker::read(const std::vector<Row>& tokens, bool ahead, float* const& logi
     if (ahead) return;
     sublayer_++;
     share([&](int part) {
-        multiply(model_.output, enter(model_.decoder_norm, (int)tokens.size()), part, logits, LINEAR);
+        const int m = (int)tokens.size();
+        multiply(model_.output, enter(model_.decoder_norm, rows_of(m, part)), m, part, logits, LINEAR);
     });
 }
 

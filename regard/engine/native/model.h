@@ -141,6 +141,7 @@ struct Row {
     int32_t length;  // of the source
     bool early;      // the end may not come yet
     int32_t before = 0;  // the token before this one, for the table of neighbours
+    float* listened = nullptr;  // where its weights over the memory go (layers, heads, length); null: nowhere
     const float* copied = nullptr;  // of an output that is written at once: the encoder's state across from it
 };
 
@@ -172,6 +173,12 @@ float log_mass(const Mass* parts, int count);  // log Σ exp of all parts
 struct Kept {
     int slot, row;
     int32_t id;
+};
+
+// Rows `first` ... `end` - 1.
+struct Span {
+    int first = 0, end = 0;
+    bool operator==(const Span& other) const { return first == other.first && end == other.end; }
 };
 
 // One thread with its scratch memory.
@@ -213,10 +220,12 @@ public:
 
 private:
     const float* x() { return desk_.x[side_].get(); }
-    const float* normed(const Norm& norm, int m);
-    Rows prepare(const float* floats, int m, int n, int stride);
-    Rows enter(const Norm& norm, int m);
-    void multiply(const Matrix& w, const Rows& x, int part, float* c, Activation activation, const float* residual = nullptr);
+    Span rows_of(int m, int part) const;
+    const float* normed(const Norm& norm, const Span& rows);
+    Rows prepare(const float* floats, const Span& rows, int n, int stride);
+    Rows enter(const Norm& norm, const Span& rows);
+    void multiply(const Matrix& w, const Rows& x, int m, int part, float* c, Activation activation,
+                  const float* residual = nullptr);
     template <class Count>
     void begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation = LINEAR);
     template <class Count>
@@ -229,14 +238,19 @@ private:
     void add_pair(int row, int32_t before, int32_t id);
     void turn_head(float* head, int position) const;
     void self_attention(const Side& side, const std::vector<Source>& sources, int stride, int part);
+    // together.cpp: the places of long sources.
+    bool looks_in_bytes() const;
     void take_keys(const Seen& seen, int width);
+    void take_key_bytes(const Seen& seen, int width);
+    void take_value_bytes(const Seen& seen, int width);
     void look_together(const float* q, int rows, int stride, const Side& side, float* out, int out_stride);
+    void look_in_bytes(const float* q, int rows, int stride, const Side& side, float* scores, float* out, int out_stride);
     void read_through(const std::vector<Source>& sources);
-    void remember(const std::vector<Source>& sources, const Rows& rows, int part);
+    void remember(const std::vector<Source>& sources, int part);
     void give(const std::vector<Source>& sources, Pooling pooling, int part);
     template <class Work>
     void by_head(const std::vector<Row>& rows, int part, const Work& work);
-    void look(const float* q, const Seen& seen, int row, int head);
+    void look(const float* q, const Seen& seen, int row, int head, float* weights = nullptr);
     void decode(const std::vector<Row>& rows, bool ahead, bool whole = false);
     void keep_own(const Row& row, int r, int layer, int head);
     void look_back(const Row& row, int r, int layer, int head);
@@ -257,10 +271,11 @@ private:
     uint32_t sublayer_ = 0, normed_for_ = 0;  // sub-layers so far; the one that normed_ belongs to
     Rows prepared_;                           // the left side of the last product
     uint32_t prepared_at_ = 0;                // the piece of work that it belongs to
+    Span normed_rows_, prepared_rows_;
     Buffer<float> normed_, scale_, scores_, logits_;
     Matrix keys_, values_;         // of a long source's head, as matrices that its queries are multiplied with
     Buffer<float> taken_, tile_;
-    Buffer<uint8_t> bytes_;
+    Buffer<uint8_t> bytes_, looking_;
     Buffer<int32_t> zero_;
     std::vector<int32_t> ramp_;
     int ramp_stride_ = 0;

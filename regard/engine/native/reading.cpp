@@ -58,9 +58,11 @@ void Reading::plan(Worker& worker) {
         const bool alone = request_->memory == nullptr;
         const float* memory = alone ? nullptr : request_->memory[row];
         const int32_t heard = alone ? 0 : request_->heard[row];
-        for (int i = request_->starts[row]; i < request_->starts[row + 1]; before = request_->ids[i], i++, place++)
+        for (int i = request_->starts[row]; i < request_->starts[row + 1]; before = request_->ids[i], i++, place++) {
             tokens_.push_back({request_->ids[i], place, nullptr, past->layers.data(), (size_t)past->room * (size_t)width,
                                memory, heard, false, before});
+            if (request_->listened != nullptr) tokens_.back().listened = request_->listened[row];
+        }
         longest = std::max(longest, place);
     }
     for (int i = (int)offsets_.size(); i < longest; i++) offsets_.push_back(i * width);

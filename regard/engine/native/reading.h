@@ -40,6 +40,7 @@ struct Read {
     float* logits;  // out: (rows, columns in whole panels) of what comes after one token a row; null: many tokens, no logits
     float* const* memory;   // (rows): of a decoder that looks at an encoder, as in `Fill`; null: it stands alone
     const int32_t* heard;   // (rows): places of it
+    float* const* listened;  // (rows), out: the weights over these places of what is read (layers, heads, heard); null: none
 };
 
 class Reading {

@@ -10,16 +10,20 @@ namespace regard {
 template <class Count>
 void Worker::begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation) {
     sublayer_++;
-    share([&](int part) { multiply(w, enter(norm, count()), part, c.get(), activation); });
+    share([&](int part) {
+        const int m = count();
+        multiply(w, enter(norm, rows_of(m, part)), m, part, c.get(), activation);
+    });
 }
 
 // Its last one: of what stands in `from`, added to the rows; it goes to the other side, since others may still read this one.
 template <class Count>
 void Worker::end(const Norm& norm, const Matrix& w, const Buffer<float>& from, int stride, const Count& count) {
     share([&](int part) {
-        int m = count();
-        const float* residual = model_.shape.post_norm ? normed(norm, m) : x();
-        multiply(w, prepare(from.get(), m, w.k, stride), part, desk_.x[1 - side_].get(), LINEAR, residual);
+        const int m = count();
+        const Span rows = rows_of(m, part);
+        const float* residual = model_.shape.post_norm ? normed(norm, rows) : x();
+        multiply(w, prepare(from.get(), rows, w.k, stride), m, part, desk_.x[1 - side_].get(), LINEAR, residual);
     });
     side_ = 1 - side_;
 }
@@ -39,7 +43,7 @@ void Worker::gated(const FeedForward& layer, const Count& count) {
         const int pairs = layer.inner.panels / 2, first = from(pairs, part), some = to(pairs, part) - first;
         const int wide = layer.inner.width(), m = count();
         float* both = desk_.projected.get();
-        k_.product(layer.inner, enter(layer.norm, m), 2 * first, 2 * (first + some), {both, wide});
+        k_.product(layer.inner, enter(layer.norm, {0, m}), 2 * first, 2 * (first + some), {both, wide});
         for (int i = 0; i < m; i++)
             k_.gate(both + (size_t)i * wide + 2 * first * PANEL, (Activation)model_.shape.activation, some * PANEL,
                     desk_.hidden.get() + (size_t)i * (wide / 2) + first * PANEL);

@@ -194,6 +194,42 @@ bool attended(const Kernels& path, int count, int width) {
     return true;
 }
 
+bool signs_kept(const Kernels& path, int n) {
+    Numbers numbers;
+    Grid x(1, n), factors(1, n);
+    float most = 0;
+    for (int i = 0; i < n; i++) {
+        most = std::max(most, std::fabs(x.row(0)[i] = numbers.next()));
+        factors.row(0)[i] = (float)(i % 100);
+    }
+    if (path.peak(x.row(0), x.stride) != most) return false;
+    std::vector<int8_t> bytes((size_t)x.stride);
+    path.to_signed(x.row(0), factors.row(0), x.stride, bytes.data());
+    for (int i = 0; i < x.stride; i++)
+        if (std::fabs((float)bytes[(size_t)i] - x.row(0)[i] * factors.row(0)[i]) > 0.5001f) return false;
+    return true;
+}
+
+// Each byte is a step from its weight at most, and all of them together half a step a lane.
+bool softened(const Kernels& path, int n) {
+    Numbers numbers;
+    Grid scores(1, n);
+    std::vector<double> wanted((size_t)n);
+    double peak = -1e30, all = 0;
+    for (int i = 0; i < n; i++) peak = std::max(peak, (double)(scores.row(0)[i] = 4 * numbers.next()));
+    for (int i = 0; i < n; i++)
+        all += wanted[(size_t)i] = (path.row_high - path.row_low - 1) * std::exp(scores.row(0)[i] - peak);
+    std::vector<uint8_t> bytes((size_t)scores.stride);
+    const float factor = path.soften_bytes(scores.row(0), n, bytes.data());
+    double total = 0;
+    for (int i = 0; i < scores.stride; i++) {
+        const double found = number_of(path, bytes[(size_t)i]) - path.row_low;
+        if (std::fabs(found - (i < n ? wanted[(size_t)i] : 0)) > 1.02) return false;
+        total += found;
+    }
+    return near(factor * total, 1, 1) && std::fabs(total - all) < 8.2 + 1e-4 * all;
+}
+
 bool chosen(const Kernels& path, int n) {
     Numbers numbers;
     std::vector<float> x = numbers.some((size_t)n);
@@ -227,6 +263,8 @@ std::string fault(const Kernels& path, const Sizes& s) {
     for (Activation activation : {GELU, SILU})
         if (!gated(path, s.n, activation)) return "the gate";
     if (!attended(path, s.m, s.n)) return "attention";
+    if (!signs_kept(path, s.k)) return "bytes with a sign";
+    if (!softened(path, s.n)) return "weights in bytes";
     if (!chosen(path, s.n)) return "the choice of tokens";
     return "";
 }
