@@ -55,6 +55,9 @@ class Transcription(schema.Given):
     file: Binary
     model: Name = ""
     language: Annotated[str, Field(max_length=35, description="A code; Whisper models alone.")] = ""
+    prompt: Annotated[
+        str, Field(max_length=4000, description="What was said before; Whisper models alone.")
+    ] = ""
     response_format: Literal["json", "text", "srt", "vtt", "verbose_json"] = "json"
     temperature: Annotated[float, Field(ge=0, le=1)] = 0.0
     timestamp_granularities: Annotated[
@@ -174,10 +177,14 @@ class Transcriptions(Family):
         grains = ask.timestamp_granularities or ["segment"]
         try:
             asked = model.asked(
-                language=ask.language, temperature=ask.temperature, readable=bool(ask.heads_off)
+                language=ask.language,
+                temperature=ask.temperature,
+                prompt=ask.prompt,
+                readable=bool(ask.heads_off),
             )
         except RegardError as error:
-            raise wrong("language", str(error)) from error
+            cause = "prompt" if ask.prompt.strip() and not model.prompted else "language"
+            raise wrong(cause, str(error)) from error
         blocks = self._bounded(recording, model.rate)
         transcript = Transcript(
             ask.response_format, grains, recording.seconds, ask.language, bounds.SAID * recording.seconds

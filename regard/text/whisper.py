@@ -37,6 +37,7 @@ class Steering:
 
     end: int
     start: int
+    before: int  # opens what was said before
     languages: Mapping[str, int]  # by code
     tasks: Mapping[str, int]  # transcribe, translate
     no_speech: int
@@ -51,7 +52,7 @@ class Steering:
             languages = {code: ids[f"<|{code}|>"] for code in LANGUAGES if f"<|{code}|>" in ids}
             tasks = {name: ids[f"<|{name}|>"] for name in ("transcribe", "translate")}
             others = (ids[f"<|{name}|>"] for name in ("nospeech", "notimestamps", "0.00"))
-            return cls(ids[END], ids[START], languages, tasks, *others)
+            return cls(ids[END], ids[START], ids["<|startofprev|>"], languages, tasks, *others)
         except KeyError as error:
             raise ModelError(f"tokenizer.json has no token {error}; it is none of Whisper's") from None
 

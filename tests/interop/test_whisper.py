@@ -219,6 +219,30 @@ def test_a_language_is_told_or_heard(loaded: Loaded) -> None:
         Whisper(loaded, language="xx")
 
 
+def test_a_prompt_is_what_was_said_before(loaded: Loaded) -> None:
+    listener = Whisper(loaded, language="en")
+    told = listener.asked(prompt="the thin cat")
+    assert isinstance(told, Whisper)
+    steer, before = listener.steering, listener.tokenizer.encode(" the thin cat")
+    assert loaded.tokenizer.pieces[steer.before] == "<|startofprev|>"
+    assert told._prompt("en") == [steer.before, *before, *listener._prompt("en")]
+    assert listener.asked(prompt=" ")._prompt("en") == listener._prompt("en")
+    full = listener.asked(prompt="the cat " * 999)
+    assert len(full._prompt("en")) < listener.model.max_length // 2
+    samples = (np.random.default_rng(2).normal(size=24_000) * 0.1).astype(np.float32)
+    packed = Whisper(loaded, language="en", packed=PackedListener(loaded.model, precision="fp32"))
+    with torch.inference_mode():
+        wanted = told._best(told._begin(samples, False))
+        plain = listener._best(listener._begin(samples, False))
+        other = packed.asked(prompt="the thin cat")
+        found = other._best(other._begin(samples, False))
+        longest = full._best(full._begin(samples, False))
+    assert found.ids == wanted.ids
+    assert found.no_speech == pytest.approx(wanted.no_speech, rel=1e-3)
+    assert wanted.logp != pytest.approx(plain.logp, abs=1e-4)
+    assert len(longest.ids) <= listener.model.max_length // 2
+
+
 def cut(listener: Whisper, ids: list[int], long: float) -> Any:
     from regard.tasks.speech.whisper import _Try
 
@@ -240,12 +264,13 @@ def test_the_engine_writes_what_torch_writes(loaded: Loaded, folder: Path, tmp_p
     samples = (np.random.default_rng(2).normal(size=24_000) * 0.1).astype(np.float32)
     packed = Whisper(loaded, language="en", packed=PackedListener(loaded.model, precision="fp32"))
     with torch.inference_mode():
-        wanted = Whisper(loaded, language="en")._best(packed.asked(readable=True)._begin(samples, False))
+        wanted = Whisper(loaded, language="en")._best(packed.asked(readable=True)._begin(samples, True))
         found = packed._best(packed._begin(samples, False))
         taped = packed._best(packed._begin(samples, True))
     assert found.ids == wanted.ids == taped.ids
     assert found.logp == pytest.approx(wanted.logp, abs=1e-3)
     assert (len(found.rows), len(taped.rows)) == (0, len(taped.ids))
+    np.testing.assert_allclose(taped.rows, wanted.rows, atol=1e-6, rtol=1e-3)
     assert command(["import", str(folder), "-o", str(tmp_path / "whisper")]) == 0
     assert load_listener(tmp_path / "whisper").packed is not None  # type: ignore[attr-defined]
     assert load_listener(tmp_path / "whisper", engine="readable").packed is None  # type: ignore[attr-defined]

@@ -148,6 +148,7 @@ def wav(samples: int, rate: int = 8000, channels: int = 1) -> bytes:
         (wav(800), {"timestamp_granularities[]": "word"}, 400, "they need response_format=verbose_json"),
         (wav(800), {"timestamp_granularities[]": "line", "response_format": "verbose_json"}, 400, "granul"),
         (wav(800), {"temperature": "nan"}, 400, "temperature"),
+        (wav(800), {"prompt": "the thin cat"}, 400, "prompt: a prompt is read by Whisper models alone"),
     ],
 )
 def test_what_is_wrong_is_one_line(

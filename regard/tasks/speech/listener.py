@@ -90,6 +90,7 @@ class Listener:
     """A model folder that listens."""
 
     task = "speech"
+    prompted = False  # whether it reads what was said before
     model: Any
 
     def __init__(self, loaded: Loaded) -> None:
@@ -115,11 +116,15 @@ class Listener:
                 return
             yield segment
 
-    def asked(self, *, language: str = "", temperature: float = 0.0, readable: bool = False) -> "Listener":
+    def asked(
+        self, *, language: str = "", temperature: float = 0.0, prompt: str = "", readable: bool = False
+    ) -> "Listener":
         """The same, listening as one request wants; `readable`: not in the engine, whose heads stay on.
 
-        They mean something to Whisper models alone.
+        They mean something to Whisper models alone; a prompt, which others cannot read, is refused.
         """
+        if prompt.strip() and not self.prompted:
+            raise UsageError("a prompt is read by Whisper models alone; this one was trained without any")
         return self
 
     def transcribe_all(self, sounds: Iterable[Sound], *, together: int = TOGETHER) -> Iterator[list[Segment]]:

@@ -1,6 +1,7 @@
 """Whisper's way of listening: windows of 30 seconds, times among the words, a warmer try after a bad one.
 
-    prompt  <|startoftranscript|> [language, task]          then times and pieces in turn
+    prompt  [<|startofprev|> what was said before] <|startoftranscript|> [language, task]
+            then times and pieces in turn
     text    greedy; again at temperatures 0.2 ... 1.0 where it repeats itself or is unlikely
     seek    to the last time that closes a segment, else past the window
 
@@ -32,6 +33,7 @@ from regard.text.whisper import STEP, Steering
 WINDOW = 30.0  # seconds
 WARMER = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 REPEATS, UNLIKELY, SILENT = 2.4, -1.0, 0.6  # a text packed so much, or so unlikely, is tried again; no speech
+STEERED = 5  # tokens at most that steer, around what was said before
 FIRST = 50  # times at most before the first segment: one second
 _SIGNS = '"#()*+/:;<=>@[\\]^_`{|}~「」『』'
 _JOINED = "<< >> <<< >>> -- --- -( -[ (' (\" (( )) ((( ))) [[ ]] {{ }} ♪♪ ♪♪♪"
@@ -59,6 +61,8 @@ class _Try:
 class Whisper(Listener):
     """A Whisper model that listens."""
 
+    prompted = True
+
     def __init__(
         self,
         loaded: Loaded,
@@ -73,6 +77,7 @@ class Whisper(Listener):
         self.steering, self.times = Steering.of(self.tokenizer), times
         self.language, self.window = self._known(language), round(WINDOW * self.rate)
         self.warmer: Sequence[float] = WARMER
+        self.before: Sequence[int] = ()  # what was said before, as ids
         self.never = self._never()
         self.first = [*self.tokenizer.encode(" "), self.steering.end]  # what no text begins with
 
@@ -87,9 +92,17 @@ class Whisper(Listener):
             )
         return language or None
 
-    def asked(self, *, language: str = "", temperature: float = 0.0, readable: bool = False) -> Listener:
-        """The same in a language, and at a temperature; 0 begins greedily and goes on as WARMER does."""
+    def asked(
+        self, *, language: str = "", temperature: float = 0.0, prompt: str = "", readable: bool = False
+    ) -> Listener:
+        """The same in a language, and at a temperature; 0 begins greedily and goes on as WARMER does.
+
+        `prompt` stands as what was said before every window: names and spellings are taken from it. Its last
+        tokens are read, as many as leave half of the places to what is written.
+        """
         other = copy(self)
+        told = self.tokenizer.encode(f" {prompt.strip()}") if prompt.strip() else []
+        other.before = told[-(self.model.max_length // 2 - STEERED) :]
         other.packed = None if readable else self.packed
         other.language = self._known(language) or self.language
         other.warmer = (temperature,) if temperature > 0 else self.warmer
@@ -139,11 +152,10 @@ class Whisper(Listener):
         return Frames(frames.to(next(self.model.parameters()).device))
 
     def _begin(self, samples: Samples, words: bool) -> Pen:
-        """What a window is written with: the engine; torch, which is taped, where words have times."""
+        """What a window is written with; its attention is taped where words have times."""
         if self.packed is None:
             return Pen(self.model, self.encode(samples), taped=words)
-        heard = self.packed.hear(self._inputs(samples))
-        return Pen(self.model, heard.states[None], taped=True) if words else Pen(self.packed, heard)
+        return Pen(self.packed, self.packed.hear(self._inputs(samples)), taped=words)
 
     def studied(self, samples: Samples) -> Studied:
         """A window, of which the frames of the recording alone are kept."""
@@ -215,16 +227,18 @@ class Whisper(Listener):
         """What the decoder reads first."""
         steer = self.steering
         told = [] if steer.english else [steer.languages[language], steer.tasks["transcribe"]]
-        return [steer.start, *told, *([] if self.times else [steer.no_times])]
+        before = [steer.before, *self.before] if self.before else []
+        return [*before, steer.start, *told, *([] if self.times else [steer.no_times])]
 
     def _write_window(self, pen: Pen, prompt: Sequence[int], warm: float) -> _Try:
         """One try at a temperature; 0 is greedy."""
         steer, heard = self.steering, _Try()
         random = torch.Generator().manual_seed(round(warm * 10))
-        logits, state = pen.read(prompt[:1], pen.begin())
+        start = prompt.index(steer.start) + 1  # whether anybody speaks is said there
+        logits, state = pen.read(prompt[:start], pen.begin())
         heard.no_speech = float(logits.softmax(-1)[steer.no_speech])
-        if prompt[1:]:
-            logits, state = pen.read(prompt[1:], state)
+        if prompt[start:]:
+            logits, state = pen.read(prompt[start:], state)
         most = self.model.max_length // 2
         while len(heard.ids) < most:
             logp = self.ruled(logits.clone(), heard.ids).log_softmax(-1)
