@@ -5,6 +5,7 @@
     python benchmarks/speech.py audiomnist --data AUDIOMNIST --minutes 15
     python benchmarks/speech.py joined --data AUDIOMNIST --minutes 15
     python benchmarks/speech.py truncated --data AUDIOMNIST --minutes 10
+    python benchmarks/speech.py stream --model DIR         a demo: delay of what is said
     python benchmarks/speech.py whisper --data KATHLEEN --model DIR --weights tiny.en.pt
 
 Nothing is downloaded: a part takes the folder of its data and writes its own results file. What a budget of
@@ -247,6 +248,47 @@ def whisper(options: argparse.Namespace, place: Path) -> None:
     )
 
 
+def stream(options: argparse.Namespace, place: Path) -> None:
+    """From the end of a key's tone to its name: calls as they would come, 80 ms at a time."""
+    import torch
+
+    from regard.audio.tones import calls
+    from regard.tasks.task import load
+
+    torch.set_num_threads(1)  # pieces of two places
+    listener, count, delays = load(options.model), 0, []
+    ahead = listener.model.hears_ahead() / 100
+    for call in calls(100_000, options.files, seed=2):
+        heard = [(text, when) for text, when in played(listener, call.samples, ahead) if text.strip()]
+        if [text for text, _ in heard] == call.text.split():  # else it is not known which key was meant
+            count += 1
+            delays += [when - end for (_, when), (_, end) in zip(heard, call.times, strict=True)]
+    late = [f"{1000 * float(np.quantile(delays, share)):.0f} ms" for share in (0.5, 0.95, 1)]
+    rows = [[f"{1000 * ahead:.0f} ms", f"{count} of {options.files}", f"{len(delays)}", *late]]
+    head = ["look-ahead", "calls heard exactly", "keys", "delay, median", "95%", "longest"]
+    note = "From the end of a tone to its key on the screen, the computing counted, on one thread."
+    write_report("speech_stream", "Streaming: from sound to word", head, rows, note)
+
+
+def played(listener: Any, samples: Any, silence: float) -> list[tuple[str, float]]:
+    """Pieces of text, and when they are there if samples come in real time, with silence after them."""
+    size = round(0.08 * listener.rate)
+    samples = np.concatenate([samples, np.zeros(round((silence + 1) * listener.rate), np.float32)])
+    now, since, found = 0.0, time.perf_counter(), []
+
+    def blocks() -> Iterable[Any]:
+        nonlocal now, since
+        for at in range(0, len(samples), size):
+            block = samples[at : at + size]
+            now = max(now + time.perf_counter() - since, (at + len(block)) / listener.rate)
+            since = time.perf_counter()
+            yield block
+
+    for piece in listener.follow(blocks()):
+        found.append((piece.text, now + time.perf_counter() - since))
+    return found
+
+
 def ours(listener: Any) -> Any:
     """How a listener of ours is asked."""
     return lambda x: " ".join(each.text for each in listener.transcribe(x, words=False))
@@ -307,21 +349,23 @@ def theirs(path: Path) -> Any:
     return hear
 
 
-PARTS = {each.__name__: each for each in (fsdd, speakers, audiomnist, joined, truncated, whisper)}
+PARTS = {each.__name__: each for each in (fsdd, speakers, audiomnist, joined, truncated, stream, whisper)}
 
 
 def main() -> None:
     """One part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--data", type=Path, help="a folder of recordings; stream makes its own")
     parser.add_argument("--minutes", type=float, default=10.0, help="of each training")
-    parser.add_argument("--model", type=Path, help="whisper: the folder that regard import made")
+    parser.add_argument("--model", type=Path, help="whisper: what regard import made; stream: a demo")
     parser.add_argument("--weights", type=Path, help="whisper: tiny.en.pt, for transformers")
     parser.add_argument("--faster", type=Path, help="whisper: a CTranslate2 folder, for faster-whisper")
-    parser.add_argument("--files", type=int, default=100, help="whisper: recordings")
+    parser.add_argument("--files", type=int, default=100, help="whisper, stream: recordings")
     parser.add_argument("--keep", type=Path, help="where models and recordings go; else nowhere")
     options = parser.parse_args()
+    if options.data is None and options.part != "stream":
+        parser.error(f"{options.part} needs --data")
     with TemporaryDirectory() as place:
         PARTS[options.part](options, options.keep or Path(place))
 
