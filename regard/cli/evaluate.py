@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.options import takes
+from regard.cli.options import From, To, takes
 from regard.errors import QualityError, UsageError
 
 
@@ -78,6 +78,8 @@ class Options:
         bool,
         typer.Option("--shortlist", help="Choose from the folder's shortlist (regard shortlist): faster."),
     ] = False
+    source: From = ""
+    target: To = ""
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
 

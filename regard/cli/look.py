@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import takes
+from regard.cli.options import From, To, takes
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Options:
     ] = False
     limit: Annotated[int, typer.Option(help="Sentences, examples or rows of text that --ablate takes.")] = 200
     batch_size: Annotated[int, typer.Option(help="Lines that --ablate translates together.")] = 32
+    source: From = ""
+    target: To = ""
 
 
 @takes(Options)
@@ -130,8 +132,8 @@ def _beside(options: Options, others: list[Path]) -> None:
 
 def _own(options: Options) -> dict[str, Any]:
     """What was asked for that only some tasks know."""
-    asked = {name: getattr(options, name) for name in ("beam", "tokens")}
-    asked = {name: value for name, value in asked.items() if value is not None}
+    asked = {name: getattr(options, name) for name in ("beam", "tokens", "source", "target")}
+    asked = {name: value for name, value in asked.items() if value not in (None, "")}
     if options.temperature is not None:
         from regard.decoding.sampling import Sampling
 
@@ -145,11 +147,21 @@ def _compare(options: Options, word: str) -> None:
     from regard.look.context import ENDINGS, compare_word
 
     path = _output(options, ENDINGS)
-    found = compare_word(options.model, word, options.texts)
+    found = compare_word(_directed(options), word, options.texts)
     found.save(path)
     for row in found.cosine.tolist():
         print("  ".join(f"{value:5.2f}" for value in row))
     note(f"wrote {path}")
+
+
+def _directed(options: Options) -> Any:
+    """The folder; of several pairs of languages, what writes the one that is asked for."""
+    if not options.source and not options.target:
+        return options.model
+    from regard.tasks.task import expect, load
+
+    expect(options.model, "translation")
+    return load(options.model, source=options.source, target=options.target)
 
 
 def _output(options: Options, endings: tuple[str, ...]) -> Path:

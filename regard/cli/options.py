@@ -26,6 +26,12 @@ Overflow = Annotated[
 ]
 Precision = Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")]
 Engine = Annotated[str, typer.Option(help="native, readable; auto: native where it knows the model.")]
+From = Annotated[
+    str, typer.Option("--from", metavar="LANG", help="The text's language, for a model of several pairs.")
+]
+To = Annotated[
+    str, typer.Option("--to", metavar="LANG", help="The language to write, for a model of several pairs.")
+]
 Part = Annotated[
     str | None,
     typer.Option(

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from regard.cli.console import note
 from regard.cli.options import takes
 from regard.data.address import place
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from regard.training.run import Asked
 
 
+PAIRED = ("--pair", "--valid-pair")
+
+
 class TrainCommand(TyperCommand):
-    """`--valid` takes one file or two, and the help ends with every config key."""
+    """`--valid` and `--pair` take one file or two, and the help ends with every config key."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read `--valid SRC TGT` as two values; typer knows only flags with a fixed number."""
-        return super().parse_args(ctx, spread_valid(args))
+        return super().parse_args(ctx, spread_valid(spread_pairs(args)))
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Every key that --set and a config file take, with its default."""
@@ -43,6 +47,29 @@ class TrainCommand(TyperCommand):
 
 def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else f"{default}" or '""'
+
+
+def spread_pairs(args: list[str]) -> list[str]:
+    """`--pair NAME SRC TGT` as three flags, for typer gives a flag one value; a TSV leaves the last empty.
+
+    >>> spread_pairs(["--pair", "en-de", "a.tsv", "-o", "out"])
+    ['--pair', 'en-de', '--pair', 'a.tsv', '--pair', '', '-o', 'out']
+    """
+    spread: list[str] = []
+    rest = list(args)
+    while rest and (argument := rest.pop(0)) != "--":
+        name, equals, value = argument.partition("=")
+        if name not in PAIRED:
+            spread.append(argument)
+            continue
+        given = [value] if equals else []
+        while rest and len(given) < 3 and not rest[0].startswith("-"):
+            if len(given) == 2 and given[1].removesuffix(".gz").endswith(".tsv"):
+                break
+            given.append(rest.pop(0))
+        for each in (*given, "", "", "")[:3]:
+            spread += [name, each]
+    return [*spread, *(["--", *rest] if "--" in args else [])]
 
 
 def spread_valid(args: list[str], *flags: str) -> list[str]:
@@ -92,8 +119,9 @@ def _in_pairs(args: list[str]) -> bool:
 class Options:
     """What `regard train` takes."""
 
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")]
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="SRC TGT | PAIRS.tsv | TEXT...",
             help="Two aligned text files, or one with source, tab, target. Plain or .gz. "
@@ -101,8 +129,19 @@ class Options:
             parser=place,
             show_default=False,
         ),
-    ]
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The model folder to make.")]
+    ] = None
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair",
+            metavar="EN-DE SRC TGT",
+            help="Several languages in one model: a pair of them and its files; may be repeated.",
+        ),
+    ] = None
+    valid_pairs: Annotated[
+        list[str] | None,
+        typer.Option("--valid-pair", metavar="EN-DE SRC TGT", help="What to validate such a pair on."),
+    ] = None
     valid: Annotated[
         list[Path] | None,
         typer.Option(
@@ -183,7 +222,16 @@ def train(options: Options) -> None:
         run(task, examples, _asked(options))
         if world.first:
             how = " < text" if task.verb == "translate" else ""
+            how = f" --to LANG{how}" if options.pairs else how
             note(f"use it: regard {task.verb} -m {shlex.quote(str(options.output))}{how}")
+
+
+def threes(values: list[str] | None) -> list[list[str]]:
+    """Each `--pair` again: its name and its files."""
+    found = [list(filter(None, (values or [])[at : at + 3])) for at in range(0, len(values or []), 3)]
+    if short := [each for each in found if len(each) < 2]:
+        raise UsageError(f"--pair {' '.join(short[0])}: give a pair and its files, --pair en-de SRC TGT")
+    return found
 
 
 def _named(options: Options) -> "tuple[Task, Examples]":
@@ -191,10 +239,13 @@ def _named(options: Options) -> "tuple[Task, Examples]":
     from regard.tasks.task import task_named
 
     task = task_named(options.task)
-    trees = {"parses": options.parses, "valid_parses": options.valid_parses}
-    more = {name: path for name, path in trees.items() if path is not None}
+    own = {name: getattr(options, name) for name in ("parses", "valid_parses")}
+    own |= {"pairs": threes(options.pairs), "valid_pairs": threes(options.valid_pairs)}
     options.check()
-    return task, task.examples(options.files, options.valid, **more)
+    files = options.files or []
+    if not files and not options.pairs and not options.valid_pairs:
+        raise UsageError("name what to train on: SRC TGT, PAIRS.tsv or TEXT...; see regard train --help")
+    return task, task.examples(files, options.valid, **{name: each for name, each in own.items() if each})
 
 
 def _asked(options: Options) -> "Asked":

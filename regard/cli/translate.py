@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import counted
-from regard.cli.options import On, Part, takes
+from regard.cli.options import From, On, Part, To, takes
 from regard.data.address import place
 from regard.errors import DataError, UsageError
 from regard.files.file import FORMATS, format_of
@@ -139,6 +139,8 @@ class Options:
         bool,
         typer.Option("--shortlist", help="Choose from the folder's shortlist (regard shortlist): faster."),
     ] = False
+    came_from: From = ""
+    to: To = ""
     part: Part = None
     on: On = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
@@ -168,6 +170,8 @@ class Options:
             raise UsageError(f"--rescore chooses from what a search found; it means nothing to {other}")
         if self.sample and self.beam is not None:
             raise UsageError("--sample draws and --beam searches; give one of them")
+        if self.engine == "ctranslate2" and (self.came_from or self.to):
+            raise UsageError("--from and --to are for folders of Regard; an export has one pair of languages")
         if self.shortlist and (self.sample or self.engine == "ctranslate2"):
             other = "--sample" if self.sample else "--engine ctranslate2"
             raise UsageError(f"--shortlist narrows the native engine; it means nothing to {other}")
@@ -276,8 +280,8 @@ def _translating(options: Options) -> "Callable[[Iterator[str]], Iterator[Transl
 
     terms = glossary_of(options.glossary) if options.glossary else None
     translator = _load(options)
-    if translator.note:
-        print(translator.note, file=sys.stderr)
+    for line in translator.notes:
+        print(line, file=sys.stderr)
     if options.parses:
         translator = translator.parsed(options.parses)
     rescorer = None
@@ -315,6 +319,8 @@ def _load(options: Options) -> "Translator":
         precision=options.precision,
         engine=options.engine,
         shortlist=options.shortlist,
+        source=options.came_from,
+        target=options.to,
     )
 
 

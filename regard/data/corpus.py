@@ -16,6 +16,13 @@ from regard.data.parses import Parse, Parses
 from regard.errors import DataError, UsageError
 
 
+class Group(NamedTuple):
+    """Which pairs these are among those that are mixed, and the token that stands before their sources."""
+
+    name: str
+    tag: str = ""
+
+
 class Pair(NamedTuple):
     """One line and its translation; `line` counts from 1 in their own file."""
 
@@ -23,21 +30,27 @@ class Pair(NamedTuple):
     tgt: str
     line: int
     parse: Parse | None = None  # of the source, where the corpus has parses
+    group: Group | None = None  # where the corpus is a mixture
 
 
 @dataclass(frozen=True)
 class Corpus:
     """Aligned files: `sources[i]` with `targets[i]`, or `tables` with source, tab, target a line.
 
-    `parses`, if there are any, are CoNLL-U files, one for each file of sources.
+    `parses`, if there are any, are CoNLL-U files, one for each file of sources. A mixture has `members`
+    instead of files, each of them a group.
     """
 
     sources: tuple[Path, ...] = ()
     targets: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
     parses: tuple[Path, ...] = ()
+    group: Group | None = None
+    members: tuple["Corpus", ...] = ()
 
     def __post_init__(self) -> None:
+        if self.members:
+            return
         if len(self.sources) != len(self.targets):
             raise UsageError(
                 f"{len(self.sources)} source files but {len(self.targets)} target files; give as many of each"
@@ -63,16 +76,21 @@ class Corpus:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Every file, sources first."""
+        if self.members:
+            return tuple(dict.fromkeys(path for each in self.members for path in each.paths))
         return self.sources + self.targets + self.tables + self.parses
 
     def parts(self) -> list["Corpus"]:
         """One corpus a file, or a pair of files, in reading order."""
+        if self.members:
+            return [part for each in self.members for part in each.parts()]
         parses: list[tuple[Path, ...]] = [(path,) for path in self.parses]
         parses = parses or [()] * len(self.sources + self.tables)
         if self.tables:
-            return [Corpus(tables=(path,), parses=own) for path, own in zip(self.tables, parses, strict=True)]
+            tables = zip(self.tables, parses, strict=True)
+            return [Corpus(tables=(path,), parses=own, group=self.group) for path, own in tables]
         sides = zip(self.sources, self.targets, parses, strict=True)
-        return [Corpus((src,), (tgt,), parses=own) for src, tgt, own in sides]
+        return [Corpus((src,), (tgt,), parses=own, group=self.group) for src, tgt, own in sides]
 
     def pairs(self, on_fault: OnFault = refuse) -> Iterator[Pair]:
         """Every pair in order, the empty ones too.
@@ -85,7 +103,8 @@ class Corpus:
                 pairs = _table_pairs(part.tables[0], on_fault)
             else:
                 pairs = _side_by_side(part.sources[0], part.targets[0], on_fault)
-            yield from _parsed(pairs, part) if part.parses else pairs
+            found = _parsed(pairs, part) if part.parses else pairs
+            yield from found if part.group is None else (pair._replace(group=part.group) for pair in found)
 
     def lines(self, on_fault: OnFault = refuse) -> Iterator[str]:
         """Every source and target line, pair by pair: what a joint tokenizer is trained on."""
@@ -108,6 +127,9 @@ class Corpus:
 
     def fingerprint(self) -> str:
         """A hash of what is in the files and how they are paired; names and dates do not count."""
+        if self.members:
+            told = [f"{each.group} {each.fingerprint()}" for each in self.members]
+            return hashlib.sha256("\n".join(told).encode()).hexdigest()
         digest = hashlib.sha256(b"tables" if self.tables else b"sides")
         digest.update(b"parses" if self.parses else b"")
         for path in self.paths:

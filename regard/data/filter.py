@@ -4,7 +4,7 @@ A pair is judged by its tokens: none on a side (empty), too many for the model (
 more on one side than on the other (ratio). Comes after `corpus.py`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from regard.config import DataConfig
@@ -28,6 +28,8 @@ class Encoder(Protocol):
     def vocab_size(self) -> int: ...
     @property
     def target_vocab_size(self) -> int: ...
+    @property
+    def tags(self) -> Mapping[str, int]: ...
     def encode_batch(self, texts: list[str]) -> list[list[int]]: ...
     def encode_targets(self, texts: list[str]) -> list[list[int]]: ...
     def to_json(self) -> str: ...
@@ -69,9 +71,19 @@ def judge(pairs: Iterable[Pair], tokenizer: Encoder, rules: DataConfig) -> Itera
         sources = tokenizer.encode_batch([src for src, _ in texts])
         targets = tokenizer.encode_targets([tgt for _, tgt in texts])
         yield [
-            Judged(pair, src, tgt, reason or verdict(len(src), len(tgt), rules))
+            _judged(pair, src, tgt, reason or verdict(len(src), len(tgt), rules), tokenizer, rules)
             for pair, reason, src, tgt in zip(chunk, early, sources, targets, strict=True)
         ]
+
+
+def _judged(
+    pair: Pair, src: list[int], tgt: list[int], reason: str | None, tokenizer: Encoder, rules: DataConfig
+) -> Judged:
+    """With the token that a group's sources have in front; it must find room, too."""
+    if pair.group is not None and pair.group.tag:
+        src = [tokenizer.tags[pair.group.tag], *src]
+        reason = reason or (OVER_LONG if len(src) + 1 > rules.max_length else None)
+    return Judged(pair, src, tgt, reason)
 
 
 def _before_tokens(pair: Pair, rules: DataConfig) -> str | None:

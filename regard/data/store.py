@@ -6,7 +6,7 @@ Two columns (`columns.py`), `src` and `tgt`; with parses a third, `heads`: the h
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class StoreReport:
     left_out: dict[str, int]
     src_tokens: int
     tgt_tokens: int
+    groups: dict[str, int] = field(default_factory=dict)  # of a mixture: kept of each, in order
 
     def summary(self) -> str:
         """One line for people.
@@ -107,6 +108,12 @@ class Store:
         """Target lengths (N,), begin or end token included."""
         return self.tgt.lengths
 
+    def groups(self) -> dict[str, npt.NDArray[np.int64]]:
+        """The rows of each group of a mixture, in order; of anything else, all of them under no name."""
+        counts = self.report.groups or {"": len(self)}
+        ends = np.cumsum(list(counts.values()))
+        return {name: np.arange(end - counts[name], end) for name, end in zip(counts, ends, strict=True)}
+
     def pair(self, index: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """The ids of pair `index`, without special tokens."""
         return self.src.sentence(index), self.tgt.sentence(index)
@@ -149,11 +156,15 @@ def _kept(
     """The columns of the kept pairs, and the report of all; DataError if none is kept."""
     left_out = dict.fromkeys(REASONS, 0)
     pairs = count = src_tokens = tgt_tokens = 0
+    groups: dict[str, int] = {}
     for chunk in chunks:
         pairs += len(chunk)
         for judged in chunk:
             if judged.reason:
                 left_out[judged.reason] += 1
+            elif judged.pair.group is not None:
+                name = judged.pair.group.name
+                groups[name] = groups.get(name, 0) + 1
         kept = [judged for judged in chunk if not judged.reason]
         count += len(kept)
         src_tokens += sum(len(judged.src) for judged in kept)
@@ -163,7 +174,7 @@ def _kept(
     if not count:
         counts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         raise DataError(f"no pair of {pairs:,} can be trained on ({counts or 'no lines'}); see regard check")
-    report |= asdict(StoreReport(pairs, count, left_out, src_tokens, tgt_tokens))
+    report |= asdict(StoreReport(pairs, count, left_out, src_tokens, tgt_tokens, groups))
 
 
 def _heads(judged: Judged, tokenizer: Encoder) -> list[int]:

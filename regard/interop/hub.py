@@ -17,6 +17,7 @@ from regard.errors import StorageError
 from regard.foreign import MOST_SETTINGS, read_bytes
 from regard.interop.parts import new_folder
 from regard.models.folder import CARD, load_folder, save
+from regard.text.directions import Directions
 
 RULER = "---"
 MOST_SHORTLIST = 2**30  # bytes
@@ -76,7 +77,9 @@ def front(config: Config, licence: str = "") -> str:
     - regard
     ---
     """
-    codes = [code for code in (config.text.source, config.text.target) if code]
+    several = Directions.of(config.text)
+    codes = [code for pair in several.pairs for code in pair] if several else []
+    codes = codes or [code for code in (config.text.source, config.text.target) if code]
     lines = ["library_name: regard"]
     if config.task in _TAGS:
         lines.append(f"pipeline_tag: {_TAGS[config.task]}")

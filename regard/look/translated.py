@@ -27,14 +27,19 @@ def look_at_translation(
     off: Mapping[str, Iterable[int]] | None = None,
     only: Collection[str] | None = None,
     most: int = MOST_NUMBERS,
+    source: str = "",
+    target: str = "",
 ) -> Look:
     """Translate `text` and keep what every head looked at while it was translated.
 
     `model` is a folder or a `Translator`. `vectors` keeps queries, keys and values too, for the walk through
     a head. `off` switches heads off: {"decoder.1.cross": [0, 3]}. `only` names the attentions to keep.
     There are at most `most` weights, or it is refused, and as many numbers in vectors, or they are left out.
+    `source` and `target` are languages, for a model of several pairs.
     """
     translator, origin = opened(model, load_readable)
+    if source or target or (translator.directions is not None and translator.pair is None):
+        translator = translator.to(target, source)
     tokenizer = translator.tokenizer
     ids = tokenizer.encode(text)
     if not ids:

@@ -11,10 +11,10 @@ from regard.serving import limits as bounds
 from regard.serving.batcher import Batcher, Job
 from regard.serving.room import Place
 from regard.serving.schema import Translate
-from regard.serving.served import Pair
 from regard.tasks.translation.document import Document
 from regard.tasks.translation.reading import Reading
 from regard.tasks.translation.texts import alternatives
+from regard.text.directions import Pair
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Order:
     model: str
     n_best: int = 1
     traced: bool = False  # with the alignment and the probabilities
+    target: str = ""  # the language, where the model writes several
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Glance:
 
     model: str
     off: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    target: str = ""
 
 
 def run(models: dict[str, Served], key: Order | Glance, texts: Sequence[str], threads: int = 0) -> list[Any]:
@@ -46,7 +48,7 @@ def run(models: dict[str, Served], key: Order | Glance, texts: Sequence[str], th
 
     `threads` are those that the native engine may use here; it gives the same translations with any number.
     """
-    served = models[key.model]
+    served = models[key.model].to(key.target)
     if isinstance(key, Glance):
         return [_look(served, key, text) for text in texts]
     if served.then is not None:

@@ -168,6 +168,7 @@ class Language(BaseModel):
     code: str
     name: str
     targets: list[str]
+    zero_shot: list[str] = []  # those of them that the model was never taught from this language
 
 
 class TranslatedFile(BaseModel):

@@ -5,25 +5,24 @@ the likeliest of those that lead to the target (`guess.py`); a text that is sure
 Before this file: model folders; after it: `engine.py`, `translating.py`.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from regard.config import AT_ONCE
 from regard.config.file import read_config
+from regard.config.text import PAIR
 from regard.errors import UsageError
 from regard.serving.family import Loading, Place
 from regard.serving.guess import elsewhere, guesses, told
 from regard.serving.limits import CACHES, Refusal
+from regard.text.directions import Directions, Pair
 from regard.text.languages import language_name
 
 if TYPE_CHECKING:
     from regard.tasks.translation.translator import Translator
 
-Pair = tuple[str, str]
 UNKNOWN = ("src", "tgt")  # what a model is called that does not know its languages
-_PAIR = re.compile(r"([A-Za-z]{2,8}(?:_[A-Za-z0-9]+)*)-([A-Za-z]{2,8}(?:[-_][A-Za-z0-9]+)*)")
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,15 @@ class Served:
     place: Place
     translator: "Translator"
     then: "Served | None" = None  # what translates its translations on, by way of a pivot
+
+    def to(self, target: str = "") -> "Served":
+        """The same, writing this language at its end, where it can write several; "": the first of them."""
+        if self.then is not None:
+            return replace(self, then=self.then.to(target))
+        directions = self.translator.directions
+        if directions is None:
+            return self
+        return replace(self, translator=self.translator.to(target or directions.targets[0]))
 
     @property
     def limit(self) -> int:
@@ -44,16 +52,26 @@ class Served:
         return len(self.translator.tokenizer.encode_batch([text])[0])
 
 
-def pair_of(place: Place) -> tuple[str, str]:
+def pairs_of(place: Place) -> tuple[Pair, ...]:
     """From which language to which: as it was said (`en-de=DIR`), else as the folder has it."""
-    if found := _PAIR.fullmatch(place.said):
+    if found := PAIR.fullmatch(place.said):
         pair = found[1], found[2]
     else:
         text = read_config(place.folder).text
+        if directions := Directions.of(text):
+            return directions.pairs
         pair = (text.source, text.target) if text.source and text.target else UNKNOWN
     if pair[0] == pair[1]:
         raise UsageError(f"{place.folder} translates from {pair[0]} to itself; say it as en-de=DIR")
-    return pair
+    return (pair,)
+
+
+def untrained(place: Place) -> tuple[Pair, ...]:
+    """What a model of several pairs may be asked for and never saw; not where one pair was said for it."""
+    if PAIR.fullmatch(place.said):
+        return ()
+    directions = Directions.of(read_config(place.folder).text)
+    return directions.untrained if directions else ()
 
 
 def writing_of(place: Place) -> str:
@@ -90,16 +108,26 @@ class Directory:
         """By way of the language `pivot`, pairs are translated that have no model."""
         self.places: dict[Pair, list[str]] = {}  # names
         self.models: dict[str, Served] = {}  # by name
+        self.pivot = pivot
         for place in places:
-            pair = pair_of(place)
-            names = self.places.setdefault(pair, [])
-            if place.name in names:
-                raise UsageError(
-                    f"two models for {'-'.join(pair)} are both called {place.name}; say NAME=DIR, "
-                    "or other languages as en-de=DIR"
-                )
-            names.append(place.name)
+            for pair in pairs_of(place):
+                self._enter(pair, place)
         self.through = self._through(pivot) if pivot else {}  # the names of both models, by a name for both
+        self.zero_shot: dict[Pair, None] = {}  # pairs that a model may be asked for and never saw
+        for place in places:
+            for pair in untrained(place):
+                if pair not in self.places or pair in self.zero_shot:
+                    self.zero_shot[pair] = None
+                    self._enter(pair, place)
+
+    def _enter(self, pair: Pair, place: Place) -> None:
+        names = self.places.setdefault(pair, [])
+        if place.name in names:
+            raise UsageError(
+                f"two models for {'-'.join(pair)} are both called {place.name}; say NAME=DIR, "
+                "or other languages as en-de=DIR"
+            )
+        names.append(place.name)
 
     def _through(self, pivot: str) -> dict[str, tuple[str, str]]:
         found: dict[str, tuple[str, str]] = {}
@@ -117,16 +145,18 @@ class Directory:
     def join(self) -> None:
         """All models are loaded: put together those that go by way of a pivot."""
         for name, (first, second) in self.through.items():
-            self.models[name] = replace(self.models[first], then=self.models[second])
+            self.models[name] = replace(self.models[first].to(self.pivot), then=self.models[second])
 
     def languages(self) -> list[dict[str, Any]]:
         """What `/languages` tells."""
         codes = dict.fromkeys(code for pair in self.places for code in pair)
+        never = {code: [to for source, to in self.zero_shot if source == code] for code in codes}
         return [
             {
                 "code": code,
                 "name": language_name(code) if code not in UNKNOWN else code,
                 "targets": [target for source, target in self.places if source == code],
+                **({"zero_shot": never[code]} if never[code] else {}),
             }
             for code in sorted(codes)
         ]

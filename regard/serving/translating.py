@@ -21,11 +21,20 @@ from regard.serving.limits import Refusal
 from regard.serving.remembered import Remembered
 from regard.serving.room import Place as Seat
 from regard.serving.schema import Attention, Detect, Translate, sound
-from regard.serving.served import UNKNOWN, Directory, Pair, Served, load_served, pair_of, writing_of
+from regard.serving.served import (
+    UNKNOWN,
+    Directory,
+    Served,
+    load_served,
+    pairs_of,
+    untrained,
+    writing_of,
+)
 from regard.tasks.task import Task
 from regard.tasks.translation.document import Document, Sentence
 from regard.tasks.translation.reading import Reading
 from regard.tasks.translation.texts import Handling, cut
+from regard.text.directions import Pair
 from regard.text.identify import READ, identifier
 
 if TYPE_CHECKING:
@@ -53,7 +62,7 @@ class Translating(Family):
     @classmethod
     def check(cls, place: Place) -> None:
         """It has two languages."""
-        pair_of(place)
+        pairs_of(place)
 
     def load(self, place: Place) -> None:
         """Into the directory."""
@@ -82,14 +91,20 @@ class Translating(Family):
 
     def line(self, place: Place) -> str:
         """With its languages, if it knows them."""
-        pair = pair_of(place)
-        unknown = "\n  it does not know its languages; say them as en-de=DIR" if pair == UNKNOWN else ""
-        return f"{pair[0]} to {pair[1]}: {place.folder}{unknown}"
+        pairs = pairs_of(place)
+        unknown = "\n  it does not know its languages; say them as en-de=DIR" if UNKNOWN in pairs else ""
+        told = ", ".join(f"{source} to {target}" for source, target in pairs)
+        never = ", ".join(map("-".join, untrained(place)))
+        more = f"\n  zero-shot, never trained: {never}" if never else ""
+        return f"{told}: {place.folder}{unknown}{more}"
 
     def describe(self, place: Place) -> dict[str, Any]:
         """Its languages, and how it writes."""
-        source, target = pair_of(place)
-        return {"source": source, "target": target, "writes": writing_of(place)}
+        pairs, never = pairs_of(place), untrained(place)
+        source, target = pairs[0]
+        several = {"pairs": [*map("-".join, pairs)], "zero_shot": [*map("-".join, never)]}
+        told = {"source": source, "target": target, "writes": writing_of(place)}
+        return told | several if len(pairs) > 1 or never else told
 
     def wanted(self, query: Any) -> list[Place]:
         """Also by its languages."""
@@ -115,7 +130,7 @@ class Translating(Family):
         try:
             cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
             place.hold(cut.bytes(ask))
-            wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced)
+            wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced, cut.pair[1])
             batcher = self.slow if long else self.quick
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)
@@ -132,7 +147,7 @@ class Translating(Family):
         read = "\n".join(texts) if ask.format == "text" else _TAGS.sub(" ", "\n".join(texts)[:TAGGED])
         pair, detected = self._pair(ask.source, ask.target, read)
         name = self.directory.named(pair, ask.model)
-        served = self.directory.models[name]
+        served = self.directory.models[name].to(pair[1])
         documents, count = [], 0
         handling = Handling.of(html=ask.format == "html", glossary=ask.glossary)
         for text in texts:
@@ -211,23 +226,23 @@ class Translating(Family):
             raise Refusal(400, f"Invalid request: q has {len(ask.q)} characters")
         place = self.room.enter(long=True)
         try:
-            name, text, tokens = await self.desk.do(
+            name, target, text, tokens = await self.desk.do(
                 lambda: self._sentence(ask), long=len(ask.q) > bounds.QUICK
             )
             off = tuple((name, tuple(sorted(set(heads)))) for name, heads in sorted(ask.heads_off.items()))
-            job = self.slow.submit((self, Glance(name, off)), [text], [tokens])
+            job = self.slow.submit((self, Glance(name, off, target)), [text], [tokens])
             self.service.expect(place, job.give_up)
         except BaseException:
             place.leave()
             raise
         return job, place
 
-    def _sentence(self, ask: Attention) -> tuple[str, str, int]:
-        """The model and the one sentence of a request to look inside, if it can be done."""
+    def _sentence(self, ask: Attention) -> tuple[str, str, str, int]:
+        """The model, the language and the one sentence of a request to look inside, if it can be done."""
         (text,) = sound([ask.q])
         pair, _ = self._pair(ask.source, ask.target, text)
         name = self.directory.named(pair, ask.model)
-        served = self.directory.models[name]
+        served = self.directory.models[name].to(pair[1])
         if served.then is not None:
             raise Refusal(400, f"{'-'.join(pair)} goes by way of a third language; look into one step of it")
         # A token has eight characters at most on average: what is longer need not be counted.
@@ -238,7 +253,7 @@ class Translating(Family):
             engine.check_glance(served, ask.heads_off, tokens)
         except RegardError as error:
             raise Refusal(400, f"Invalid request: {error}") from error
-        return name, text, tokens
+        return name, pair[1], text, tokens
 
     async def detect(self, ask: Detect) -> list[dict[str, Any]]:
         """What `/detect` says."""

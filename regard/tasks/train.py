@@ -38,7 +38,8 @@ def train(
     `overrides` are dotted config keys: {"train.minutes": 15}. `tokenizer`: to begin with, instead of one that
     is learned. Further options are the fields of `regard.training.run.Asked` (preset, config_file,
     start_from, fresh, device, quiet, prepared, origin) and what the task reads beside its files
-    (translation: parses, valid_parses). Stopped in any way, the same call goes on where it was.
+    (translation: parses, valid_parses; pairs, valid_pairs: {"en-de": ("a.en", "a.de")}). Stopped in any way,
+    the same call goes on where it was.
 
     >>> import tempfile
     >>> place = tempfile.TemporaryDirectory()
@@ -56,14 +57,14 @@ def train(
     more = {name: value for name, value in options.items() if name not in _OWN and value is not None}
     given = {} if tokenizer is None else {"tokenizer.json": tokenizer.to_json().encode()}
     held = None if valid is None else _named(known, [valid])
+    if not files and not more.get("pairs"):
+        raise UsageError("name the files to train on")
     examples = known.examples(_named(known, files), held, **{name: _listed(more[name]) for name in more})
     return run(known, examples, Asked(Path(out), overrides=overrides or {}, given=given, **own))
 
 
 def _named(task: Task, files: Sequence[Files]) -> list[Any]:
     """The files as `Task.read` takes them: paths one after the other, unless two lists belong together."""
-    if not files:
-        raise UsageError("name the files to train on")
     lists = [_listed(each) for each in files]
     if task.pairs:
         return lists

@@ -7,8 +7,9 @@ for no piece learned under them can cross them later. Before this file: `normali
 token store of `regard.data`.
 """
 
+import copy
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tokenizers import Regex
@@ -20,7 +21,7 @@ from tokenizers.pre_tokenizers import Sequence as InTurn
 from regard.errors import ModelError, shown
 from regard.foreign import MOST_MERGED, MOST_MERGES, check_strings, loads
 from regard.text.normalise import SPACE_MARK, normalise
-from regard.text.vocabulary import RESERVED, SPECIALS, Vocabulary, learn
+from regard.text.vocabulary import RESERVED, SPECIALS, TAG, Vocabulary, learn
 
 PAD, BEGIN, END, MASK = range(len(SPECIALS))
 REMEMBERED = 2**21  # characters of words whose ids are kept
@@ -75,6 +76,8 @@ class Tokenizer:
 
     specials, mask_id = OUR_SPECIALS, MASK
     leads = False  # whether a text that is written on begins with the begin token
+    tags: Mapping[str, int] = {}  # tokens that stand before a source and spell nothing
+    _before: tuple[int, ...] = ()  # what every text begins with: see `tagged`
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         ids = {piece: number for number, piece in enumerate(vocabulary.pieces)}
@@ -84,17 +87,33 @@ class Tokenizer:
         self._rust.pre_tokenizer = cuts()
         self._words: dict[str, list[int]] = {}
         self._remembered = 0
+        self._tagged: dict[str, Tokenizer] = {}
         self._pieces = vocabulary.pieces
         self._bytes = [_spelling(number, piece) for number, piece in enumerate(vocabulary.pieces)]
+        signs = ((piece, number) for piece, number in ids.items() if piece.startswith((">>", "<b")))
+        self.tags = {piece: number for piece, number in signs if TAG.fullmatch(piece)}
+        if self.tags:
+            for number in self.tags.values():
+                self._bytes[number] = b""
+            self.specials = Specials(never=(PAD, BEGIN, *self.tags.values(), MASK))
 
     @classmethod
-    def train(cls, lines: Iterable[str], vocab_size: int) -> "Tokenizer":
+    def train(cls, lines: Iterable[str], vocab_size: int, tags: Sequence[str] = ()) -> "Tokenizer":
         """A tokenizer learned from `lines`, read once and never held in memory together.
 
-        `vocab_size` counts everything, the specials and the bytes too; 0 means chosen by the amount
-        of text (`regard.text.vocabulary.fitting_size`). The same lines give the same tokenizer.
+        `vocab_size` counts everything, the specials, the bytes and the `tags` too; 0 means chosen by the
+        amount of text (`regard.text.vocabulary.fitting_size`). The same lines give the same tokenizer.
         """
-        return cls(learn(map(normalise, lines), vocab_size, cuts()))
+        return cls(learn(map(normalise, lines), vocab_size, cuts(), tags))
+
+    def tagged(self, tag: str) -> "Tokenizer":
+        """The same, where a tag stands before every text that is encoded, but an empty one; "": none does."""
+        if tag not in self._tagged:
+            other = copy.copy(self)
+            other._before = (self.tags[tag],) if tag else ()
+            other._words, other._remembered = {}, 0
+            self._tagged[tag] = other
+        return self._tagged[tag]
 
     @property
     def models(self) -> tuple[Any, ...]:
@@ -128,13 +147,15 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of one line, normalised first; no begin, no end."""
-        return self._rust.encode(normalise(text)).ids
+        ids = self._rust.encode(normalise(text)).ids
+        return [*self._before, *ids] if ids else ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """`encode` of each, much faster: no token crosses a space, so a word need be encoded only once."""
         lines = [normalise(text).split(" ") for text in texts]
         known = self._known(set().union(*lines))
-        return [[number for word in words for number in known[word]] for words in lines]
+        found = [[number for word in words for number in known[word]] for words in lines]
+        return [[*self._before, *ids] if ids else ids for ids in found] if self._before else found
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """The ids of each word of a sentence, as the whole sentence has them."""
@@ -142,7 +163,7 @@ class Tokenizer:
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of lines of the target language; one vocabulary serves both."""
-        return self.encode_batch(texts)
+        return (self.tagged("") if self._before else self).encode_batch(texts)
 
     def _known(self, words: set[str]) -> dict[str, list[int]]:
         """The memory of words and their ids, with all of `words` in it.

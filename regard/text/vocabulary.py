@@ -11,7 +11,7 @@ import re
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, NamedTuple
 
 from tokenizers import Tokenizer as RustTokenizer
@@ -24,6 +24,9 @@ from regard.foreign import LONGEST_WORD, MOST_MERGED, MOST_MERGES, check_strings
 from regard.text.normalise import SPACE_MARK
 
 SPECIALS = ("<pad>", "<s>", "</s>", "<mask>")
+# What may stand before a source: the language that it is to become, spelled as OPUS-MT does, and that it was
+# made by a model. No learned piece looks like one: signs stand alone in them.
+TAG = re.compile(r">>[A-Za-z0-9_-]+<<|<back>")
 RESERVED = (*SPECIALS, *(f"<0x{byte:02X}>" for byte in range(256)))
 
 COVERAGE = 0.9999  # share of all characters that the alphabet spells; rarer ones are left to bytes
@@ -54,26 +57,29 @@ def fitting_size(characters: int) -> int:
     return max(len(RESERVED) + 64, min(32000, round(size / 64) * 64))
 
 
-def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer) -> Vocabulary:
-    """The vocabulary of normalised `lines`; exactly `vocab_size` pieces, or with 0 as many as fit."""
-    least = len(RESERVED) + 1
+def learn(lines: Iterable[str], vocab_size: int, cuts: PreTokenizer, tags: Sequence[str] = ()) -> Vocabulary:
+    """The vocabulary of normalised `lines`; exactly `vocab_size` pieces, or with 0 as many as fit.
+
+    `tags` are its last pieces; no text is spelled with them.
+    """
+    least = len(RESERVED) + 1 + len(tags)
     if vocab_size and vocab_size < least:
         raise UsageError(
-            f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes and the space"
+            f"text.vocab_size ({vocab_size}) must be at least {least}: specials, bytes, tags and the space"
         )
     with tempfile.SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="\n") as spool:
         counts = _count(lines, spool)
-        room = (vocab_size or fitting_size(counts.total())) - len(RESERVED)
+        room = (vocab_size - len(tags) if vocab_size else fitting_size(counts.total())) - len(RESERVED)
         alphabet = _alphabet(counts, room)
         spool.seek(0)
         joined = _joined(_spell(spool, alphabet, counts), room, len(alphabet), cuts)
     pieces = (*RESERVED, *alphabet, *joined)
-    if len(pieces) < vocab_size:
+    if (most := len(pieces) + len(tags)) < vocab_size:
         raise UsageError(
-            f"text.vocab_size ({vocab_size}) is more than this text can give ({len(pieces)}); "
-            f"set it to {len(pieces)} or less, or to 0 to have it chosen"
+            f"text.vocab_size ({vocab_size}) is more than this text can give ({most}); "
+            f"set it to {most} or less, or to 0 to have it chosen"
         )
-    return Vocabulary(pieces, all_merges(pieces))
+    return Vocabulary((*pieces, *tags), all_merges(pieces))
 
 
 def all_merges(pieces: Iterable[str], skipped: int = len(RESERVED)) -> list[tuple[str, str]]:

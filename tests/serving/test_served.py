@@ -12,7 +12,7 @@ from regard.serving.about import description
 from regard.serving.family import Place, parse_place
 from regard.serving.guess import likeliest
 from regard.serving.limits import Refusal
-from regard.serving.served import UNKNOWN, Directory, load_served, pair_of
+from regard.serving.served import UNKNOWN, Directory, load_served, pairs_of
 
 
 @pytest.fixture
@@ -26,10 +26,10 @@ def places(*pairs):
 
 
 def test_what_an_argument_says(folder):
-    assert pair_of(parse_place(str(folder))) == UNKNOWN
+    assert pairs_of(parse_place(str(folder))) == (UNKNOWN,)
     assert parse_place(f"en-pt-BR={folder}") == (place := Place(folder, "en-pt-BR"))
-    assert pair_of(place) == ("en", "pt-BR")
-    assert pair_of(parse_place(f"mine={folder}")) == UNKNOWN
+    assert pairs_of(place) == (("en", "pt-BR"),)
+    assert pairs_of(parse_place(f"mine={folder}")) == (UNKNOWN,)
     with pytest.raises(UsageError, match="to itself"):
         parse_place(f"en-en={folder}")
 
@@ -40,8 +40,8 @@ def test_what_a_folder_says(folder):
     sums = tree.pop("checksums")
     tree["checksums"] = sums | {"config.json": tree_checksum(tree)}
     (folder / "config.json").write_text(json.dumps(tree))
-    assert pair_of(parse_place(str(folder))) == ("en", "de")
-    assert pair_of(parse_place(f"fr-it={folder}")) == ("fr", "it")
+    assert pairs_of(parse_place(str(folder))) == (("en", "de"),)
+    assert pairs_of(parse_place(f"fr-it={folder}")) == (("fr", "it"),)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '"x"', '{"model": 3}', '{"nonsense": {"a": 1}}'])

@@ -151,7 +151,10 @@ class Page {
   /* The models that translate what is chosen. */
   able() {
     const { source, target } = this.known();
-    return this.models.filter((each) => each.source === source && each.target === target);
+    const pair = `${source}-${target}`;
+    return this.models.filter((each) =>
+      [...(each.pairs ?? [`${each.source}-${each.target}`]), ...(each.zero_shot ?? [])].includes(pair),
+    );
   }
 
   /* The pair of languages, with the one that was found where that was asked. */

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from regard.config import ATTENDING, REPLACED, Config, merge
+from regard.config.file import read_config
 from regard.errors import UsageError
 from regard.kinds import MODELS
 from regard.tasks.task import Evaluation, Family, Judge, Task
@@ -39,12 +40,23 @@ class Translation(Task):
         valid: Sequence[Any] | None = None,
         parses: Path | None = None,
         valid_parses: Path | None = None,
+        pairs: Any = None,
+        valid_pairs: Any = None,
         **more: Any,
     ) -> "Pairs":
-        """Two aligned files or a TSV; `parses` and `valid_parses` are dependency trees of the sources."""
+        """Two aligned files or a TSV; `parses` and `valid_parses` are dependency trees of the sources.
+
+        `pairs` and `valid_pairs` name the languages of several: {"en-de": ("a.en", "a.de")}.
+        """
         from regard.tasks.translation.files import corpus_of
         from regard.tasks.translation.prepare import Pairs
 
+        if pairs or valid_pairs:
+            if files or valid or parses or valid_parses:
+                raise UsageError("--pair and --valid-pair name all files; give no others, and no trees")
+            return _several(pairs, valid_pairs)
+        if not files:
+            raise UsageError("name the files to train on: SRC TGT, PAIRS.tsv, or --pair en-de SRC TGT")
         if valid_parses and not valid:
             raise UsageError("--valid-parses are the trees of --valid, which was not given")
         held = corpus_of(valid, valid_parses) if valid else None
@@ -64,6 +76,8 @@ class Translation(Task):
         for key in ("text.units", "data.context"):
             if key in asked:
                 raise UsageError(f"{key} is for running text; it means nothing to task={self.name}")
+        if "text.pairs" in asked:
+            raise UsageError("text.pairs is written by --pair en-de SRC TGT; leave it out")
         if base is None and "positions.kind" not in asked:
             config = prepare.fitting_positions(config)
         if base is None or base.model.kind != config.model.kind:
@@ -73,7 +87,7 @@ class Translation(Task):
         if config.data.max_length > config.decode.max_source:  # what is trained on can be translated
             config = merge(config, {"decode.max_source": config.data.max_length})
         if examples is not None:
-            config = prepare.with_languages(config, examples.train)
+            config = prepare.with_languages(config, examples, base)
             prepare.check_parses(config, examples)
         return config
 
@@ -115,6 +129,15 @@ class Translation(Task):
 
         return evaluation(folder, files, **options)
 
+    def export(self, folder: Path, to: str, place: Path) -> None:
+        """Of one pair of languages; nobody else's program puts our tokens before a text."""
+        if pairs := read_config(folder).text.pairs:
+            raise UsageError(
+                f"{folder} serves {len(pairs.split())} pairs by a token before the source, which "
+                f"--to {to} does not write; train one pair, or serve it with regard serve"
+            )
+        super().export(folder, to, place)
+
     def family(self) -> Family:
         """Scores, positions, heads, and what attention replaced; on the phrasebook."""
         from regard.tasks.translation.family import FAMILY
@@ -145,6 +168,18 @@ class Translation(Task):
         from regard.tasks.translation.demo import Options, demo
 
         demo(Options(**options))
+
+
+def _several(pairs: Any, valid_pairs: Any) -> "Pairs":
+    """Pairs of several languages."""
+    from regard.tasks.translation.mixing import several, several_held
+    from regard.tasks.translation.prepare import Pairs
+
+    if not pairs:
+        raise UsageError("--valid-pair belongs to a --pair of the same languages, which was not given")
+    corpus, directions = several(pairs)
+    held = several_held(valid_pairs, directions) if valid_pairs else None
+    return Pairs(corpus, held, directions)
 
 
 TASK = Translation()

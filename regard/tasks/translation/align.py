@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from regard.text.vocabulary import TAG
+
 Span = tuple[int, int]
 
 _WIDE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -135,10 +137,15 @@ def token_spans(tokenizer: Spelling, ids: Sequence[int], text: str) -> tuple[Spa
     place.append(len(text))
     spans: list[Span] = []
     at = 0
-    for number, spelled in enumerate(sizes):
+    first_word = True
+    for spelled in sizes:
+        if not spelled:  # a tag, which stands for no text
+            spans.append((0, 0))
+            continue
         lead = spelled.startswith(b" ")
-        if number == 0 and lead:  # the first word's space is not in the text
+        if first_word and lead:  # the first word's space is not in the text
             spelled, lead = spelled[1:], False
+        first_word = False
         start, end = at + lead, at + len(spelled)
         at = end
         first = place[min(start + 1, len(place) - 1)]
@@ -152,4 +159,6 @@ def _bytes(token: str) -> bytes:
     """What a piece of the vocabulary spells; U+2581 is the space."""
     if byte := _BYTE.fullmatch(token):
         return bytes([int(byte[1], 16)])
+    if TAG.fullmatch(token):
+        return b""
     return token.replace("\u2581", " ").encode()

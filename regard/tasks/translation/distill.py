@@ -130,6 +130,8 @@ def distill(
     if given is not None:
         given.check_files()  # before hours of translating
     expect(home, "translation")
+    if pairs := read_config(home).text.pairs:
+        raise UsageError(f"{home} serves {pairs}; a student learns one pair, from a teacher of one")
     held = load_folder(home)
     translator = _translator(held, options.get("beam"))
     text = _text_of(home, sources, held.tokenizer)
@@ -263,8 +265,8 @@ def _translate(job: _Job) -> None:
     if done >= total:
         job.reporter.said(f"{total:,} lines are translated")
         return
-    if job.translator.note:
-        job.reporter.said(job.translator.note)
+    for line in job.translator.notes:
+        job.reporter.said(line)
     job.reporter.said(
         f"translating {total - done:,} of {total:,} lines with beam {job.translator.decode.beam}"
     )

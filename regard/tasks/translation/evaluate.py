@@ -23,7 +23,10 @@ from regard.measure.score import Score
 from regard.tasks.task import Evaluation, Judge
 from regard.tasks.translation.files import corpus_of
 from regard.tasks.translation.load import load_translator
-from regard.tasks.translation.translator import More, Translation, Translator, load_readable
+from regard.tasks.translation.manner import More
+from regard.tasks.translation.translator import Translation, Translator, load_readable
+from regard.text.directions import Directions
+from regard.text.languages import languages_of
 from regard.text.normalise import normalise
 
 HANDFUL = 256  # lines that are counted together
@@ -156,9 +159,8 @@ class Wishes:
         names = [each.name for each in fields(cls) if each.name in options]
         return cls(**{name: options.pop(name) for name in names})
 
-    def counts(self, folder: Path) -> TranslationScores:
-        """What counts the lines of a model."""
-        language = read_config(folder).text.target
+    def counts(self, language: str) -> TranslationScores:
+        """What counts lines of a language."""
         return TranslationScores(
             tokenizer_for(language) if self.tokenize == "auto" else self.tokenize, ter=self.ter
         )
@@ -178,14 +180,15 @@ def evaluation(
     """What `regard evaluate` tells of a translator; `others` are options of `load` and of `stream`."""
     more: More = {name: others.pop(name) for name in ("iterations", "lengths") if name in others}  # type: ignore
     wishes = Wishes.taken(others)
-    counts = wishes.counts(folder)
+    others |= spoken(folder, files, others.get("source", ""), others.get("target", ""))
+    counts = wishes.counts(others.get("target") or read_config(folder).text.target)
     if rouge:
         require_rouge()
     corpus = corpus_of(files, parses)
     corpus.check_files()
     translator = load_translator(folder, **others)
-    if translator.note:
-        print(translator.note, file=sys.stderr)
+    for line in translator.notes:
+        print(line, file=sys.stderr)
     if corpus.parses:
         translator = translator.parsed(*corpus.parses)
     # The references wait for as many lines as the translator reads ahead.
@@ -202,6 +205,16 @@ def evaluation(
     if not exact:
         del scores["exact"]  # scripts rely on the names that are left
     return Evaluation(scores, _more(found), describe(found))
+
+
+def spoken(folder: Path, files: Sequence[Path], source: str = "", target: str = "") -> dict[str, str]:
+    """The languages of a test set, for a folder that serves several: as said, or as the files are named."""
+    directions = Directions.of(read_config(folder).text)
+    if directions is None:
+        return {}
+    found = None if source or target else languages_of(files)
+    pair = directions.chosen(*(found or (source, target)))
+    return {"source": pair[0], "target": pair[1]}
 
 
 class _Written:
@@ -243,7 +256,9 @@ def judge(
     corpus.check_files()
     pairs = list(islice(corpus.pairs(), limit))
     sources, references = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+    languages = spoken(folder, files)
     translator = load_readable(folder)
+    translator = translator.to(**languages) if languages else translator
 
     def measure() -> dict[str, Score]:
         return named_scores(score(translator, sources, references, beam=beam or 1, batch_size=batch_size))

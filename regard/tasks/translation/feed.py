@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import numpy as np
+
 from regard.config import TrainConfig
 from regard.data.batch import Batch, collate
 from regard.data.columns import held_out
@@ -30,7 +32,13 @@ class PairFeed(StoreFeed[Batch]):
         super().__init__(rows, lengths, train, make)
 
 
-def hold_out(store: Store) -> tuple[Rows, Rows]:
-    """Rows to train on, and rows to validate on, chosen by a hash of the source."""
-    sources = (store.src.sentence(i).tobytes() for i in range(len(store)))
-    return held_out(sources, HELD_OUT, HELD_OUT_SHARE)
+def hold_out(store: Store, rows: Rows | None = None, tags: frozenset[int] = frozenset()) -> tuple[Rows, Rows]:
+    """Of some rows those to train on, and those to validate on, chosen by a hash of the source.
+
+    `tags` may stand before a source and do not count, so that a sentence is held out of every group.
+    """
+    rows = np.arange(len(store)) if rows is None else rows
+    sources = (store.src.sentence(i) for i in rows)
+    bare = (ids[1:] if tags and int(ids[0]) in tags else ids for ids in sources)
+    kept, held = held_out((ids.tobytes() for ids in bare), HELD_OUT, HELD_OUT_SHARE)
+    return rows[kept], rows[held]

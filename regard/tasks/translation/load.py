@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from regard.config import TextConfig
+from regard.config.file import read_config
 from regard.engine.engine import ENGINES, Engine, left_aside, precision_named
 from regard.engine.filler import PackedFiller
 from regard.engine.shortlist import Shortlist
@@ -23,13 +25,15 @@ def load_translator(
     precision: str = "auto",
     engine: str = "auto",
     shortlist: bool = False,
+    source: str = "",
+    target: str = "",
 ) -> Translator:
     """The translator in a model folder.
 
     `precision`: int8, bf16, fp32, or auto for the fastest that keeps the quality. `engine`: native, readable,
     or auto for native where it knows the model; `translator.note` then says why it was not taken.
     `shortlist`: each sentence is written with the tokens that the folder's shortlist has for it (`regard
-    shortlist`).
+    shortlist`). `source` and `target` are languages, for a folder that serves several.
     """
     precision_named(precision, auto="")
     if engine not in ENGINES:
@@ -37,7 +41,7 @@ def load_translator(
     translator = load_readable(folder, device=device)
     short = Shortlist.load(Path(folder), translator.tokenizer) if shortlist else None
     equip(translator, precision=precision, engine=engine, shortlist=short)
-    return translator
+    return directed(translator, read_config(Path(folder)).text, source, target)
 
 
 def equip(
@@ -67,3 +71,14 @@ def equip(
     if engine != "readable":
         without = ", without the shortlist" if shortlist is not None else ""
         translator.note = f"the readable decoder translates, in fp32{without}: no native engine, {reason}"
+
+
+def directed(translator: Translator, text: TextConfig, source: str = "", target: str = "") -> Translator:
+    """A translator for the languages that were asked for; one that has a single pair must be of that."""
+    if translator.directions is not None:
+        return translator.to(target, source) if source or target else translator
+    for asked, held in ((source, text.source), (target, text.target)):
+        if asked and asked.lower() != held.lower():
+            there = f"from {text.source} to {text.target}" if held else "languages that it does not name"
+            raise UsageError(f"this model translates {there}; it knows no {asked}")
+    return translator

@@ -22,13 +22,16 @@ from regard.models import build
 from regard.models.folder import Loaded
 from regard.process.progress import Reporter
 from regard.tasks.translation.feed import PairFeed, hold_out
-from regard.tasks.translation.validation import Validation
+from regard.tasks.translation.mixing import SYNTHETIC, mixed, tags_of, times
+from regard.tasks.translation.validation import Validation, together
+from regard.text.directions import Directions
 from regard.text.languages import languages_of
 from regard.text.tokenizer import Specials, Tokenizer
 from regard.training.budget import DEFAULT_MINUTES
 from regard.training.feed import Rows
 from regard.training.lesson import Job, Lesson, run_tokenizer
 from regard.training.loss import OfPairs
+from regard.training.objective import Evaluator
 
 SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
 
@@ -41,6 +44,7 @@ class Pairs:
 
     train: Corpus
     valid: Corpus | None = None
+    directions: Directions | None = None  # where there are several languages
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -65,15 +69,39 @@ class Data:
 
     store: Store
     feed: PairFeed
-    validation: Validation | None
+    validation: Evaluator | None
+    counts: dict[str, int]  # pairs that are trained on, by group
 
 
-def with_languages(config: Config, corpus: Corpus) -> Config:
-    """The config with the languages that the names of the files tell, where none were named."""
+def with_languages(config: Config, pairs: Pairs, base: Config | None = None) -> Config:
+    """The config with the languages that were named, or that the names of the files tell."""
+    if pairs.directions is not None:
+        return _with_directions(config, pairs.directions, base)
+    if held := Directions.of(config.text):
+        raise UsageError(
+            f"the model to train further serves {held}; name the pair: --pair {held.name(0)} SRC TGT"
+        )
     if config.text.source or config.text.target:
         return config
-    found = languages_of(corpus.parts()[0].paths)
+    found = languages_of(pairs.train.parts()[0].paths)
     return merge(config, {"text.source": found[0], "text.target": found[1]}) if found else config
+
+
+def _with_directions(config: Config, new: Directions, base: Config | None) -> Config:
+    """The config of a model for several pairs; one that is trained further has the tokens that it has."""
+    held = Directions.of(base.text) if base is not None else None
+    if base is not None and held is None:
+        raise UsageError(
+            "the model to train further serves one pair; it has no tokens for --pair, begin anew"
+        )
+    if held is not None and (strange := [code for code in new.targets if code not in held.targets]):
+        raise UsageError(f"the model to train further never learned to write {strange[0]}, only {held}")
+    every = Directions(tuple(dict.fromkeys((held.pairs if held else ()) + new.pairs)))
+    alone = {
+        f"text.{side}": codes[0] if len(codes) == 1 else ""
+        for side, codes in (("source", every.sources), ("target", every.targets))
+    }
+    return merge(config, alone | {"text.pairs": " ".join(map("-".join, every.pairs))})
 
 
 def check_parses(config: Config, pairs: Pairs) -> None:
@@ -124,7 +152,11 @@ def fitting_positions(config: Config) -> Config:
 
 def tokenizer_for(folder: Path, corpus: Corpus, config: Config, base: Loaded | None) -> Tokenizer:
     """The base model's tokenizer, the one this run has learned before, or a new one."""
-    return run_tokenizer(folder, base, lambda: Tokenizer.train(corpus.lines(), config.text.vocab_size))
+    tags = tags_of(corpus)
+    found = run_tokenizer(folder, base, lambda: Tokenizer.train(corpus.lines(), config.text.vocab_size, tags))
+    if missing := [tag for tag in tags if tag not in found.tags]:
+        raise UsageError(f"the vocabulary to begin with has no token {missing[0]}; let the run learn its own")
+    return found
 
 
 def with_vocabulary(config: Config, tokenizer: Tokenizer) -> Config:
@@ -162,30 +194,31 @@ def data_for(
     corpus, valid = pairs.train, pairs.valid
     store = open_store(corpus, tokenizer, config.data, folder / "store" / "train")
     reporter.said(f"training data: {store.report.summary()}")
+    held = open_store(valid, tokenizer, config.data, folder / "store" / "valid") if valid else None
+    given = held.groups() if held is not None else {}
     judge = objective_for(config, tokenizer.specials, measuring=True)
-
-    def validation_on(held: Store, rows: Rows) -> Validation | None:
-        rows = _fitting(judge, held, rows, "validation", reporter)
-        return Validation(held, rows, tokenizer, config.decode, judge) if len(rows) else None
-
-    if valid is not None:
-        held = open_store(valid, tokenizer, config.data, folder / "store" / "valid")
-        validation = validation_on(held, np.arange(len(held)))
-        rows = np.arange(len(store))
-    else:
-        rows, held_out = hold_out(store)
-        validation = validation_on(store, held_out)
-        what = f"{len(held_out):,} of them held out" if len(held_out) else "too few to hold any out"
-        reporter.said(f"no validation files given: {what}")
-    rows = _fitting(judge, store, rows, "training", reporter)
-    if not len(rows):
+    groups: dict[str, Rows] = {}
+    validations: dict[str, Validation] = {}
+    for name, rows in store.groups().items():
+        on, measured = held or store, given.get(name, np.arange(0))
+        if name not in given and name != SYNTHETIC.name:
+            on = store
+            rows, measured = hold_out(store, rows, frozenset(tokenizer.tags.values()))
+            what = f"{len(measured):,} of them held out" if len(measured) else "too few to hold any out"
+            reporter.said(f"{name}: ".lstrip(": ") + f"no validation files given: {what}")
+        measured = _fitting(judge, on, measured, "validation", reporter) if len(measured) else measured
+        if len(measured):
+            validations[name] = Validation(on, measured, tokenizer, config.decode, judge)
+        groups[name] = _fitting(judge, store, rows, "training", reporter)
+    groups = {name: rows for name, rows in groups.items() if len(rows)}
+    if not groups:
         raise DataError(f"there is nothing to learn from: {judge.unfit(len(store), len(store))}")
-    feed = PairFeed(store, rows, config.train, specials=tokenizer.specials)
+    feed = PairFeed(store, mixed(groups, config.data), config.train, specials=tokenizer.specials)
     reporter.said(
         f"batches: {feed.count(0):,} an epoch, of up to {config.train.batch_tokens:,} tokens, "
         f"{feed.sampler.padding(0):.1%} padding"
     )
-    return Data(store, feed, validation)
+    return Data(store, feed, together(validations), {name: len(rows) for name, rows in groups.items()})
 
 
 def objective_for(config: Config, specials: Specials, *, measuring: bool = False) -> OfPairs:
@@ -210,7 +243,7 @@ def lesson_for(job: Job) -> Lesson:
     tokenizer = tokenizer_for(job.folder, pairs.train, job.config, job.base)
     config = with_vocabulary(job.config, tokenizer)
     data = data_for(job.folder, pairs, tokenizer, config, job.reporter)
-    report, kept = data.store.report, len(data.feed.rows)
+    report, kept = data.store.report, sum(data.counts.values())
     objective = objective_for(config, tokenizer.specials)
     left = int((~objective.fitting(data.store)).sum())
     unfit = [objective.unfit(left, len(data.store))] if left else []
@@ -223,9 +256,21 @@ def lesson_for(job: Job) -> Lesson:
         files={"tokenizer.json": tokenizer.to_json().encode()},
         data=[
             f"{report.pairs:,} pairs of lines, of which {kept:,} were trained on",
+            *_told(data.counts, config),
             *unfit,
             f"{report.src_tokens:,} source and {report.tgt_tokens:,} target tokens",
         ],
         measured_on=f"{names} (validation, greedy)",
         needed=NEEDED,
     )
+
+
+def _told(counts: Mapping[str, int], config: Config) -> list[str]:
+    """Of a mixture, what it is made of."""
+    if len(counts) < 2:
+        return []
+    often = times(counts, config.data)
+    return [
+        f"{name or 'real'}: {count:,} pairs, seen {often[name]:.3g} times an epoch"
+        for name, count in counts.items()
+    ]

@@ -7,12 +7,12 @@ after it: the command line and the server.
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 import torch
 from torch import nn
@@ -25,13 +25,15 @@ from regard.data.inputs import pad_sources
 from regard.data.parses import Parses, token_heads
 from regard.decoding.sampling import Sampling
 from regard.decoding.search import Hypothesis, Rules
-from regard.decoding.way import Spelling, Wanted, way_of
+from regard.decoding.way import Spelling, way_of
 from regard.errors import DataError, ModelError, UsageError
 from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
 from regard.tasks.task import expect
+from regard.tasks.translation.manner import Manner, More, Searcher
 from regard.tasks.translation.windows import batches, fitting, readable, windows
+from regard.text.directions import Directions, tag_of
 from regard.text.normalise import one_line
 from regard.text.tokenizer import Tokenizer
 
@@ -53,68 +55,6 @@ class Translation:
     words: tuple[dict[str, Any], ...] | None = None  # each word's place, confidence and origin, where asked
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How one call wants its lines translated."""
-
-    decode: DecodeConfig
-    n_best: int = 1
-    batch_size: int = 32
-    window: int = 0  # lines read ahead; 0: WINDOW batches
-    sampling: Sampling | None = None
-    length: int | None = None  # tokens of each output, exactly
-    max_chars: int | None = None  # of each output
-    rescorer: "Rescorer | None" = None
-
-    def __post_init__(self) -> None:
-        for name, low, high in (("n_best", 1, 1000), ("batch_size", 1, 2**16), ("window", 0, 2**20)):
-            if not low <= getattr(self, name) <= high:
-                raise UsageError(f"{name} ({getattr(self, name)}) must be at least {low} and at most {high}")
-
-    def wanted(self, spelling: Callable[[], Spelling]) -> Wanted:
-        """What a search is asked for."""
-        counted = spelling() if self.max_chars is not None else None
-        return Wanted(
-            self.decode,
-            self.n_best,
-            self.sampling,
-            self.length,
-            self.max_chars,
-            counted,
-            every=self.rescorer is not None,
-        )
-
-
-class More(TypedDict, total=False):
-    """What `stream` takes beside its own parameters, for models that write all at once."""
-
-    iterations: int | None  # times that all is written; the folder's if not named
-    lengths: int | None  # lengths that are tried
-    length: int | None  # tokens of each output, exactly
-    max_chars: int | None  # characters of each output, at most
-    rescorer: "Rescorer | None"  # another model that has the last word on which output is the best
-
-
-class Rescorer(Protocol):
-    """Who judges outputs: see `rescore.py`."""
-
-    def __call__(
-        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Hypothesis]]:
-        """The outputs of each source with other scores, best first."""
-        ...
-
-
-class Searcher(Protocol):
-    """What can stand in for the readable searches: `regard.engine` has two."""
-
-    def answer(
-        self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int
-    ) -> list[list[Hypothesis]]:
-        """The outputs of each source, which closes with its end token; best first."""
-        ...
-
-
 class Translator:
     """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
 
@@ -129,6 +69,8 @@ class Translator:
         self.parses: tuple[Path, ...] = ()
         self.trained: int | None = None  # tokens of the longest sentence that it was trained on, if known
         self.engine: Searcher | None = None  # searches in the model's place where it can
+        self.directions: Directions | None = None  # of a model for several pairs of languages
+        self.pair: tuple[str, str] | None = None  # the one of them that is meant: see `to`
         self._spelling: Spelling | None = None
         self.note: str | None = None  # what a person should know about how this translator runs
 
@@ -160,8 +102,31 @@ class Translator:
         other.parses = tuple(map(Path, parses))
         return other
 
+    def to(self, target: str = "", source: str = "") -> "Translator":
+        """The same, writing this language; of a model for several."""
+        if self.directions is None:
+            raise UsageError("this model translates one pair of languages; leave out the language")
+        other = copy.copy(self)
+        other.pair = self.directions.chosen(source, target)
+        other.tokenizer = self.tokenizer.tagged(tag_of(other.pair[1]))
+        return other
+
+    def _check_pair(self) -> None:
+        """Refuse to go on before it is known what is to be written."""
+        if self.directions is not None and self.pair is None:
+            self.directions.chosen()
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines that a person should read: how it runs, and that it never saw what it is asked for."""
+        notes = [self.note] if self.note else []
+        if self.directions is not None and self.pair is not None and self.directions.zero_shot(self.pair):
+            notes.append(f"{'-'.join(self.pair)} is zero-shot: this model learned {self.directions}")
+        return notes
+
     def contextual(self, text: str) -> tuple[list[int], torch.Tensor]:
         """The ids of a text, its end with them, and the vectors (S, D) that the encoder gives them in it."""
+        self._check_pair()
         ids = [*self.tokenizer.encode(text), self.tokenizer.end_id]
         if not hasattr(self.model, "encode"):
             raise ModelError("this model has no encoder, so that a word has no vector in its sentence")
@@ -254,6 +219,7 @@ class Translator:
         decode = dataclasses.replace(
             self.decode, **{name: value for name, value in named.items() if value is not None}
         )
+        self._check_pair()
         bounds = more.get("length"), more.get("max_chars"), more.get("rescorer")
         manner = Manner(decode, n_best, batch_size, window, sampling, *bounds)
         way_of(self.model).check(manner.wanted(self.spelling))
@@ -360,7 +326,15 @@ def load_readable(folder: str | PathLike[str], *, device: str | torch.device = "
     loaded = load_folder(Path(folder), device=device)
     translator = Translator(loaded.model, loaded.tokenizer, loaded.config.decode)
     translator.trained = loaded.config.data.max_length
-    return translator
+    translator.directions = Directions.of(loaded.config.text)
+    if missing := [tag for tag in _tags(translator.directions) if tag not in translator.tokenizer.tags]:
+        raise ModelError(f"{folder}: tokenizer.json has no {missing[0]}, which its config needs")
+    only = translator.directions is not None and len(translator.directions.targets) == 1
+    return translator.to() if only else translator
+
+
+def _tags(directions: Directions | None) -> list[str]:
+    return [tag_of(code) for code in directions.targets] if directions else []
 
 
 def _width(model: Any, tokenizer: Tokenizer) -> int:

@@ -6,7 +6,7 @@ Given a time to be done by, it measures on as many pairs as that allows, spread 
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from regard.tasks.translation.feed import PairFeed
 from regard.text.tokenizer import Tokenizer
 from regard.training.feed import Rows, spread
 from regard.training.loss import Forced, OfPairs
-from regard.training.objective import Limit, Measurement, shared, undisturbed
+from regard.training.objective import Evaluator, Limit, Measurement, shared, undisturbed
 from regard.training.world import here
 
 LOSS_PAIRS = 1000  # at most, for the loss
@@ -210,3 +210,48 @@ def _batches(order: Rows, lengths: npt.NDArray[np.integer]) -> Iterator[Rows]:
         end = start + (int(fitting[-1]) + 1 if len(fitting) else 1)
         yield order[start:end]
         start = end
+
+
+def together(parts: Mapping[str, Validation]) -> Evaluator | None:
+    """One evaluator of the groups that are measured; None where there is none."""
+    return Groups(parts) if len(parts) > 1 else next(iter(parts.values()), None)
+
+
+class Groups:
+    """Several validations, one a group: the means of their scores decide, BLEU is told of each."""
+
+    def __init__(self, parts: Mapping[str, Validation]) -> None:
+        self.parts = parts
+
+    def measure(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        train: TrainConfig,
+        *,
+        limit: Limit | None = None,
+        last: bool = False,
+    ) -> Measurement:
+        """Each in its turn, in an equal part of the time that is left."""
+        limit = limit or Limit()
+        found: dict[str, Measurement] = {}
+        for number, (name, part) in enumerate(self.parts.items()):
+            share = limit.part(1 / (len(self.parts) - number)) if limit.left() < math.inf else limit
+            found[name] = part.measure(model, device, train, limit=share, last=last)
+        names = [
+            name for name in ("loss", "bleu", "chrf") if all(name in each.scores for each in found.values())
+        ]
+        scores = {name: _mean([each.scores[name] for each in found.values()]) for name in names}
+        if "bleu" in scores:
+            each = {name: measured.scores["bleu"] for name, measured in found.items()}
+            scores |= {
+                f"bleu_{name}": replace(score, label=f"{score.label} {name}", signature="")
+                for name, score in each.items()
+            }
+        complete = all(each.complete for each in found.values())
+        return Measurement(scores, complete, sum(each.seconds for each in found.values()))
+
+
+def _mean(scores: Sequence[Score]) -> Score:
+    value = sum(score.value for score in scores) / len(scores)
+    return replace(scores[0], value=value, count=sum(score.count for score in scores))
