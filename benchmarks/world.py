@@ -244,8 +244,8 @@ def two_hosts(rate: str = "") -> Iterator[None]:
 
 def on_hosts(nodes: str, host: int) -> list[str]:
     """The words for torchrun on one of the two hosts."""
-    quick = "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"
-    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29517", "--rdzv-conf", quick]
+    conf = f"is_host={int(host == 0)},last_call_timeout=5"
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29517", "--rdzv-conf", conf]
     place = ["--local-addr", f"10.77.0.{host + 1}", "--rdzv-id", "world", "--max-restarts", "5"]
     return ["--nnodes", nodes, "--nproc_per_node", "1", *meeting, *place]
 

@@ -19,6 +19,8 @@ class TrainConfig:
     schedule: str = "linear"  # after the warm-up: to zero at the end of the run, or never
     batch_tokens: int = 3072  # padded tokens of the longer side in one batch
     accumulate: int = 1  # batches in one step
+    sums: str = "fp32"  # how gradients travel between processes; bf16: fewer bytes, no longer the same bits
+    outer_every: int = 0  # steps that each process goes alone before they meet (DiLoCo); 0: they never part
     clip: float = 1.0  # largest gradient norm; 0: no clipping
     weight_decay: float = 0.0
     label_smoothing: float = 0.1
@@ -39,6 +41,7 @@ class TrainConfig:
         one_of("train.optimizer", self.optimizer, ("adam", "muon"))
         one_of("train.schedule", self.schedule, ("linear", "cosine", "inverse-sqrt", "constant"))
         one_of("train.precision", self.precision, ("auto", "fp32", "bf16"))
+        one_of("train.sums", self.sums, ("fp32", "bf16"))
         one_of("train.recompute", self.recompute, ("auto", "always", "never"))
         one_of("train.average", self.average, ("ema", "last", "none"))
         between("train.threads", self.threads, 0, 1024)
@@ -51,5 +54,5 @@ class TrainConfig:
             between(f"train.{name}", getattr(self, name), 1, 1_000_000)
         for name in ("minutes", "max_steps", "max_epochs", "warmup", "clip", "weight_decay"):
             between(f"train.{name}", getattr(self, name), 0, 1e12)
-        for name in ("seed", "valid_every", "patience", "save_every"):
+        for name in ("seed", "valid_every", "patience", "save_every", "outer_every"):
             between(f"train.{name}", getattr(self, name), 0, 1e12)

@@ -19,7 +19,7 @@ from regard.training.checkpoint import save, saved_steps
 from regard.training.metrics import Metrics
 from regard.training.objective import Limit, Measurement
 from regard.training.state import State, Window
-from regard.training.step import learn, next_part
+from regard.training.step import keep_first, learn, next_part
 from regard.training.trainer import Trainer, pack
 
 SKIPS_ALLOWED = 5  # steps in a row that were not finite; then the run is lost
@@ -36,9 +36,10 @@ def train_loop(trainer: Trainer, state: State, metrics: Metrics | None) -> None:
             signal, due = agree(trainer, state, request.signal, saved_at)
             if trainer.budget.over(state, trainer.feed.count(state.epoch)):
                 state.ended = "it reached its end"
-            measured = validate(trainer, state)
+            met = meet(trainer, state)
+            measured = met and validate(trainer, state)
             report(trainer, state, metrics, measured=measured)
-            if state.ended or signal or due:
+            if met and (state.ended or signal or due):
                 save_checkpoint(trainer, state)
                 saved_at = trainer.clock()
             if signal and not state.ended:
@@ -59,13 +60,16 @@ def take_step(trainer: Trainer, state: State) -> None:
     lr = trainer.budget.learning_rate(trainer.config, state, trainer.feed.count(state.epoch))
     part = next_part(trainer, state)
     losses = learn(trainer, part, lr)
+    if trainer.rounds:
+        losses = _of_all(trainer.world.gather(losses))
     state.step += 1
     if losses is not None:
-        state.tokens += part.targets
+        state.tokens += part.seen
         state.window.add(losses)
-        state.window.tokens += part.targets
+        state.window.tokens += part.seen
         state.skipped_in_a_row = 0
-        trainer.average.update(state.step, trainer.budget.progress(state, trainer.feed.count(state.epoch)))
+        if not trainer.rounds:
+            _average(trainer, state, state.step)
     else:
         state.skipped += 1
         state.skipped_in_a_row += 1
@@ -73,6 +77,34 @@ def take_step(trainer: Trainer, state: State) -> None:
             raise _diverged(trainer, state)
     state.seconds = trainer.clock()
     state.window.seconds += state.seconds - start
+
+
+def _of_all(every: Sequence[dict[str, float] | None]) -> dict[str, float] | None:
+    """The losses of processes that go alone, summed by group; None where one of them is not finite."""
+    total: dict[str, float] = {}
+    for losses in every:
+        if losses is None:
+            return None
+        for group, loss in losses.items():
+            total[group] = total.get(group, 0.0) + loss
+    return total
+
+
+def _average(trainer: Trainer, state: State, count: int) -> None:
+    trainer.average.update(count, trainer.budget.progress(state, trainer.feed.count(state.epoch)))
+
+
+def meet(trainer: Trainer, state: State) -> bool:
+    """Whether all processes have the same weights now; those that go alone meet first, if it is time to."""
+    rounds = trainer.rounds
+    if rounds is None:
+        return True
+    if state.step % rounds.every and not state.ended:
+        return False
+    rounds.meet()
+    keep_first(trainer.moving, trainer.moving, trainer.world)
+    _average(trainer, state, -(-state.step // rounds.every))
+    return True
 
 
 def measure_before(trainer: Trainer, state: State) -> None:
@@ -90,7 +122,8 @@ def validate(trainer: Trainer, state: State) -> bool:
     before = state.validations
     tick = trainer.budget.tick(state, trainer.feed.count(state.epoch))
     every = trainer.config.valid_every
-    due = state.step % every == 0 if every else tick > state.ticks
+    before_this = state.step - max(1, trainer.config.outer_every)  # the last time that it could be
+    due = state.step // every > before_this // every if every else tick > state.ticks
     state.ticks = tick
     watched = state.ended and trainer.keeps_best
     if (due and not state.ended and trainer.budget.may_validate(state)) or watched:
@@ -228,9 +261,12 @@ def save_checkpoint(trainer: Trainer, state: State) -> bool:
     with ExitStack() as gathered:
         for owners in trainer.owners.values():
             gathered.enter_context(owners.whole())
+        checkpoint = pack(trainer, state)
+        if trainer.rounds:
+            checkpoint = trainer.rounds.joined(checkpoint)
         with trainer.world.together():
             if trainer.world.first:
-                save(trainer.folder, pack(trainer, state), keep=trainer.config.keep)
+                save(trainer.folder, checkpoint, keep=trainer.config.keep)
                 if trainer.publish and not state.ended:
                     trainer.publish(state)
     return True

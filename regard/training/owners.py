@@ -60,6 +60,9 @@ class Owners:
         sizes = [each.numel() for each in self.rest]
         *shared, there, loss = torch.split(rest[: self.length], [*sizes, len(self.weights), 1])
         self.there = [bool(each) for each in there]
+        if self.kind != torch.float32:  # what is told to people is not rounded
+            own_loss = sum(float(node.values[-1]) for node in nodes if node.values[-1] is not None)
+            loss = loss.new_tensor([sum(each for (each,) in self.world.numbers(own_loss))])
         values: Values = [None] * len(self.weights)
         for weight, part in zip((*self.mine, *self.rest), (*own, *shared), strict=True):
             place = self.place[id(weight)]

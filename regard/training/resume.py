@@ -23,7 +23,8 @@ def resume(trainer: Trainer, held: Run, clock: Clock, files: Mapping[str, bytes]
     with world.together():
         found = _found(trainer, held) if world.first else None
     checkpoint = _told(found, world)
-    state = _new(trainer, clock) if checkpoint is None else _going_on(trainer, held, clock, checkpoint)
+    with world.together():
+        state = _new(trainer, clock) if checkpoint is None else _going_on(trainer, held, clock, checkpoint)
     if world.size > 1:
         state = State.from_json(world.tell(state.to_json()))
         for owners in trainer.owners.values():

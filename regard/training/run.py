@@ -309,8 +309,10 @@ def _train(run: _Run, held: Run, state: State) -> None:
         ahead = forecast(trainer, state, choice.seconds / world.size)
         job.reporter.said(f"{_size(trainer)}; {ahead.line()}")
         if world.size > 1:
+            alone = trainer.config.outer_every
+            meeting = f", and meet after every {alone} steps" if alone else ""
             job.reporter.said(
-                f"{world.size} processes share the {trainer.config.accumulate} batches of a step"
+                f"{world.size} processes share the {trainer.config.accumulate} batches of a step{meeting}"
             )
         job.reporter.unit = run.lesson.objective.sums_over
         job.reporter.said(choice.line(job.reporter.unit))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.errors import DivergedError, RegardError, StorageError, UsageError, error_line, shown
 from regard.foreign import loads
-from regard.training.world import R, T, World
+from regard.training.world import R, T, World, told_number
 
 if TYPE_CHECKING:
     import torch
@@ -57,8 +57,8 @@ class Several(World):
         texts = [each.numpy().tobytes()[:length] for each, length in zip(found, lengths, strict=True)]
         return [loads(text) if text else None for text in texts]
 
-    def tell(self, value: Any) -> Any:
-        return self.gather(value if self.first else None)[0]
+    def tell(self, value: Any, source: int = 0) -> Any:
+        return self.gather(value if self.rank == source else None)[source]
 
     def done(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         with self.together():
@@ -66,18 +66,19 @@ class Several(World):
         every = self.gather(mine)
         return [every[number % self.size][number // self.size] for number in range(len(items))]
 
-    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
+    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None", source: int = 0) -> "dict[str, Tensor]":
         import torch
 
         held = tensors or {}
         kinds = {name: [str(each.dtype).removeprefix("torch."), *each.shape] for name, each in held.items()}
         told: dict[str, Tensor] = {}
-        for name, (kind, *shape) in self.tell(kinds).items():
+        for name, (kind, *shape) in self.tell(kinds, source).items():
             dtype = getattr(torch, kind)
-            each = held[name].contiguous() if self.first else torch.empty(shape, dtype=dtype)
+            here = self.rank == source
+            each = held[name].contiguous() if here else torch.empty(shape, dtype=dtype)
             if each.numel():
                 with _reaching() as dist:
-                    dist.broadcast(each.view(-1).view(torch.uint8), 0)
+                    dist.broadcast(each.view(-1).view(torch.uint8), source)
             told[name] = each
         return told
 
@@ -201,7 +202,9 @@ def meet(size: int) -> World:
     """This process among the others, when all are there."""
     import torch.distributed as dist
 
-    rank = int(os.environ["RANK"])
+    rank = told_number("RANK")
+    if rank >= size:
+        raise UsageError(f"RANK ({rank}) must be below WORLD_SIZE ({size})")
     if not dist.is_available() or not dist.is_gloo_available():
         raise UsageError("this torch cannot train with several processes (torch.distributed with gloo)")
     if not dist.is_initialized():

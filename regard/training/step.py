@@ -19,6 +19,7 @@ from regard.training.objective import Batch, Loss
 from regard.training.state import State
 from regard.training.sums import Node, Values, push
 from regard.training.trainer import Trainer
+from regard.training.world import World
 
 Place = tuple[int, int]  # epoch and position
 _MAKING = 1_000_000  # the number of what is drawn for a batch itself, above those of its losses
@@ -29,9 +30,10 @@ class Part:
     """What this process has of a step: `batches`, the first of which is number `first` of `places`."""
 
     batches: Sequence[Batch]
-    targets: int  # of the whole step
+    targets: int  # that losses are divided by: of the whole step, or of this part where each goes alone
     places: Sequence[Place] = ()  # of the whole step; none: its gradients are added one after another
     first: int = 0
+    seen: int = 0  # targets of the whole step
 
 
 def next_places(trainer: Trainer, state: State) -> list[Place]:
@@ -56,9 +58,10 @@ def next_part(trainer: Trainer, state: State) -> Part:
             if trainer.in_a_tree:
                 _seed(trainer, epoch, position, _MAKING)
             batches.append(trainer.feed.batch(epoch, position).to(trainer.device))
-    every = trainer.world.numbers(sum(batch.targets for batch in batches))
-    targets = sum(int(each) for (each,) in every)
-    return Part(batches, targets, places if trainer.in_a_tree else (), mine.start)
+    own = sum(batch.targets for batch in batches)
+    seen = sum(int(each) for (each,) in trainer.world.numbers(own))
+    targets = own if trainer.rounds else seen
+    return Part(batches, targets, places if trainer.in_a_tree else (), mine.start, seen)
 
 
 def learn(trainer: Trainer, part: Part, lr: float | None) -> dict[str, float] | None:
@@ -119,13 +122,13 @@ def _in_a_tree(
         gradients: Values = [weight.grad for weight in trainer.groups[group].weights]
         trainer.model.zero_grad(set_to_none=True)
         push(nodes, Node(leaf, 1, [*gradients, loss.total.detach().float().reshape(1)]))
-        after = [buffer.clone() for buffer in trainer.moving] if leaf == 0 else after
+        after = [buffer.clone() for buffer in trainer.moving] if leaf == part.first else after
     if nodes and sum(node.size for node in nodes) < len(streams):
         raise UsageError("some batches gave fewer losses than others; every batch must give the same ones")
     group = _agreed(trainer, group, part)
     if not group:
         return None
-    _keep_first(trainer, after)
+    keep_first(trainer.moving, after, trainer.beside)
     *gradients, total = trainer.owners[group].summed(nodes, len(part.places), trainer.device)
     for weight, gradient in zip(trainer.groups[group].weights, gradients, strict=True):
         weight.grad = gradient
@@ -153,26 +156,26 @@ def _put(buffers: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 
 def _agreed(trainer: Trainer, group: str, part: Part) -> str:
     """The group of the loss; a process that has no batch in this step learns it from those that have."""
-    if len(part.places) >= trainer.world.size:
+    if len(part.places) >= trainer.beside.size:
         return group
     names = list(trainer.groups)
-    every = trainer.world.numbers(names.index(group) if group else -1)
+    every = trainer.beside.numbers(names.index(group) if group else -1)
     found = max(int(each) for (each,) in every)
     return "" if found < 0 else names[found]
 
 
-def _keep_first(trainer: Trainer, after: Sequence[Tensor]) -> None:
-    """The buffers as the first batch has left them, in every process."""
+def keep_first(buffers: Sequence[Tensor], after: Sequence[Tensor], world: World) -> None:
+    """The buffers as the first process has them `after` its first batch, in every one."""
     if not after:
         return
-    if trainer.world.size > 1:
+    if world.size > 1:
         rows = [value.cpu().reshape(-1).view(torch.uint8) for value in after]
-        told = trainer.world.tell_tensors({"": torch.cat(rows)} if trainer.world.first else None)[""]
+        told = world.tell_tensors({"": torch.cat(rows)} if world.first else None)[""]
         parts = torch.split(told, [len(row) for row in rows])
         after = [
             part.clone().view(value.dtype).view_as(value) for part, value in zip(parts, after, strict=True)
         ]
-    _put(trainer.moving, after)
+    _put(buffers, after)
 
 
 def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:

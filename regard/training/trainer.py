@@ -23,6 +23,7 @@ from regard.training.checkpoint import Checkpoint
 from regard.training.objective import Evaluator, Feed, Group, Objective
 from regard.training.optimizer import build_optimizers
 from regard.training.owners import Owners
+from regard.training.rounds import Rounds
 from regard.training.state import State
 from regard.training.world import ALONE, World
 
@@ -74,9 +75,13 @@ class Trainer:
 
     def join(self, world: World) -> None:
         """Train with the processes of a world from now on; none has moved yet."""
-        self.world = world
+        self.world, every = world, self.config.outer_every
+        kind = torch.bfloat16 if self.config.sums == "bf16" else torch.float32
+        self.rounds = Rounds(self.weights, every, world, kind) if every else None
+        self.beside = ALONE if every else world  # those that a step is made with
         self.owners = {
-            name: Owners(group.weights, self.movers[name], world) for name, group in self.groups.items()
+            name: Owners(group.weights, self.movers[name], self.beside, kind)
+            for name, group in self.groups.items()
         }
 
     @property
@@ -148,6 +153,8 @@ def pack(trainer: Trainer, state: State) -> Checkpoint:
         "best": trainer.best.tensors(),
         "random": random_state(trainer.device),
     }
+    if trainer.rounds is not None:
+        parts["outer"] = trainer.rounds.tensors()
     for part, held in parts.items():
         tensors |= {f"{part}.{name}": tensor for name, tensor in held.items()}
     numbers = {"step": state.step, "state": json.loads(state.to_json()), "optimizers": groups}
@@ -157,10 +164,14 @@ def pack(trainer: Trainer, state: State) -> Checkpoint:
 @torch.no_grad()
 def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
     """Put a checkpoint into the trainer; the state that it holds."""
+    if trainer.rounds is not None:
+        checkpoint = trainer.rounds.own(checkpoint)
     numbers = json.loads(checkpoint.numbers)
     saved = checkpoint.part("model")
     for name, tensor in _own_tensors(trainer.model).items():
         tensor.copy_(saved[name])
+    if trainer.rounds is not None:
+        trainer.rounds.load(checkpoint.part("outer"))
     for number, optimizer in enumerate(trainer.optimizers):
         slots: dict[int, dict[str, Tensor]] = {}
         for key, tensor in checkpoint.part(f"optimizer.{number}").items():

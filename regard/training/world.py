@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regard.errors import DivergedError
+from regard.errors import DivergedError, UsageError, shown
 from regard.process.stopping import Stopped
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class World:
         """What each process has, in order: anything that JSON can say."""
         return [value]
 
-    def tell(self, value: Any) -> Any:
-        """What process 0 has, for all."""
+    def tell(self, value: Any, source: int = 0) -> Any:
+        """What process 0 has, or another, for all."""
         return value
 
     def done(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -67,7 +67,7 @@ class World:
         """
         return [work(item) for item in items]
 
-    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None") -> "dict[str, Tensor]":
+    def tell_tensors(self, tensors: "Mapping[str, Tensor] | None", source: int = 0) -> "dict[str, Tensor]":
         """The same of tensors on the CPU by name; the others give None."""
         return dict(tensors or {})
 
@@ -120,6 +120,14 @@ def here() -> World:
     return _here
 
 
+def told_number(name: str) -> int:
+    """A number that torchrun tells each process in its environment."""
+    value = os.environ[name]
+    if not value.isdecimal():
+        raise UsageError(f"{name}={shown(value)} in the environment is no number; start it with torchrun")
+    return int(value)
+
+
 @contextmanager
 def joined() -> Iterator[World]:
     """The processes that torchrun started, met inside the block; this one alone where it started none.
@@ -127,7 +135,7 @@ def joined() -> Iterator[World]:
     What all of them fail at together, process 0 says alone. Inside another such block it is the same world.
     """
     global _here
-    size = int(os.environ.get("WORLD_SIZE", "1")) if all(name in os.environ for name in _SAID) else 1
+    size = told_number("WORLD_SIZE") if all(name in os.environ for name in _SAID) else 1
     if size == 1 or _here is not ALONE:
         yield _here
         return
