@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.errors import UsageError
+from regard.foreign import loads
 from regard.training.checkpoint import Checkpoint
 from regard.training.sums import Node
 from regard.training.world import World
@@ -74,12 +75,12 @@ class Rounds:
         for rank in range(1, self.world.size):
             told = self.world.tell_tensors(own if rank == self.world.rank else None, rank)
             tensors |= {f"of.{rank}.{name}": each for name, each in told.items()}
-        numbers = json.loads(checkpoint.numbers) | {"processes": self.world.size}
+        numbers = loads(checkpoint.numbers) | {"processes": self.world.size}
         return dataclasses.replace(checkpoint, tensors=tensors, numbers=json.dumps(numbers, allow_nan=False))
 
     def own(self, checkpoint: Checkpoint) -> Checkpoint:
         """With the optimisers of this process alone."""
-        were = json.loads(checkpoint.numbers)["processes"]
+        were = loads(checkpoint.numbers)["processes"]
         if were != self.world.size:
             raise UsageError(
                 f"this run trains in rounds of {were} processes (train.outer_every), each with a memory of "
