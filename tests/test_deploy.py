@@ -48,7 +48,7 @@ def commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", commands())
 def test_every_command_is_one_that_regard_takes(name: str) -> None:
     verb, *flags = commands()[name]
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app())
     with command.commands[verb].make_context(verb, flags) as context:
         assert context.params["port"] == 5000
         assert context.params["models"]

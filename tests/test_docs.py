@@ -239,7 +239,7 @@ def test_commands_exist_with_their_flags():
 
     from regard.cli.main import app
 
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    verbs = typer.main.get_command(app()).commands  # type: ignore[attr-defined]
     known = {
         verb: {flag for parameter in command.params for flag in parameter.opts} | {"-h", "--help"}
         for verb, command in verbs.items()

@@ -35,7 +35,7 @@ OURS = (
 )  # what a folder of comparisons holds, by stem
 
 
-class CompareCommand(TyperCommand):
+class Command(TyperCommand):
     """`--valid` and `--test` take one file or two."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 
 from regard.cli.console import note
 from regard.cli.options import takes
+from regard.cli.train import Command as Command  # the same words, spread alike
 
 if TYPE_CHECKING:
     from regard.data.corpus import Corpus

@@ -10,38 +10,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from regard import __version__
-from regard.cli import (
-    check,
-    classify,
-    compare,
-    demo,
-    detect,
-    distill,
-    documents,
-    draw,
-    embed,
-    evaluate,
-    export,
-    fill,
-    generate,
-    import_,
-    look,
-    machine,
-    pack,
-    serve,
-    shortlist,
-    show,
-    tag,
-    train,
-    transcribe,
-    translate,
-)
 from regard.cli.console import steady_streams
 from regard.errors import RegardError, error_line, one_line
 from regard.kinds import TABLES, at_fault
@@ -67,40 +42,61 @@ class Terminated(KeyboardInterrupt):
     exit_code = 128 + signal.SIGTERM
 
 
-app = typer.Typer(
-    name="regard",
-    help="Translators, language models and encoders of your own, from plain files.",
-    epilog="Start with `regard demo`. Each verb has its own --help.",
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command()(demo.demo)
-app.command(cls=train.TrainCommand)(train.train)
-app.command()(translate.translate)
-app.command()(generate.generate)
-app.command()(fill.fill)
-app.command()(embed.embed)
-app.command()(classify.classify)
-app.command()(tag.tag)
-app.command()(draw.draw)
-app.command()(detect.detect)
-app.command()(transcribe.transcribe)
-app.command()(evaluate.evaluate)
-app.command()(check.check)
-app.command(cls=compare.CompareCommand)(compare.compare)
-app.command()(look.look)
-app.command()(documents.documents)
-app.command()(serve.serve)
-app.command()(show.show)
-app.command()(machine.machine)
-app.command("import")(import_.import_)
-app.command()(export.export)
-app.command()(pack.pack)
-app.command()(shortlist.shortlist)
-app.command(cls=train.TrainCommand)(distill.distill)
+# Every verb and what its help begins with; the verb itself is the function of its name in regard/cli, of the
+# command class `Command` if its file has one, and is imported only when it is asked for.
+VERBS = {
+    "demo": "Train on what every machine has, score, use it.",
+    "train": "Train a model on your data; run again, it goes on.",
+    "translate": "Translate text, line by line.",
+    "generate": "Write on with a language model.",
+    "fill": "Fill the gaps of a text.",
+    "embed": "Turn lines into vectors, or compare them.",
+    "classify": "Say what kind each text or picture is.",
+    "tag": "Say what each word is.",
+    "draw": "Draw pictures with a generator.",
+    "detect": "Find what is in pictures, and where.",
+    "transcribe": "What is said in recordings.",
+    "evaluate": "Score a model on what it has not seen, as its task does.",
+    "check": "Say what is wrong with files to learn from.",
+    "compare": "The attention family side by side: quality, time, memory.",
+    "look": "Show what every head looked at.",
+    "documents": "Learn to write docstrings: source code in, its summary out.",
+    "serve": "Serve models over HTTP, as LibreTranslate and OpenAI do.",
+    "show": "Show a model's card: data, training, scores.",
+    "machine": "Say what this machine really can do, measured.",
+    "import": "Take over a model that another program trained.",
+    "export": "Write a model for CTranslate2, Hugging Face or ONNX.",
+    "pack": "Make the small folder that is shared, and a zip of it.",
+    "shortlist": "Learn which words to expect: a faster output layer.",
+    "distill": "Train a faster student on what a teacher translates.",
+}
 
 
-@app.command("help")
+def app(verbs: Collection[str] = tuple(VERBS)) -> typer.Typer:
+    """The command line; of the verbs that are not asked for it knows the name and what they are for."""
+    made = typer.Typer(
+        name="regard",
+        help="Translators, language models and encoders of your own, from plain files.",
+        epilog="Start with `regard demo`. Each verb has its own --help.",
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_start)
+    for verb, line in VERBS.items():
+        if verb in verbs:
+            name = "import_" if verb == "import" else verb  # a word of Python's own
+            module = import_module(f"regard.cli.{name}")
+            made.command(verb, cls=getattr(module, "Command", None))(getattr(module, name))
+        else:
+            made.command(verb, help=line)(_unasked)
+    made.command("help")(_help)
+    return made
+
+
+def _unasked() -> None:
+    """Stands for a verb that this command line does not call."""
+
+
 def _help(verb: Annotated[str, typer.Argument(help="What to tell about.", show_default="all")] = "") -> None:
     """Tell what a verb takes, as its --help does."""
     raise typer.Exit(run([verb, "--help"] if verb else ["--help"]))
@@ -112,7 +108,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _start(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -126,7 +121,8 @@ def run(argv: Sequence[str]) -> int:
     for table in TABLES:
         table.asked.clear()
     try:
-        command = typer.main.get_command(app)
+        verb = next((word for word in argv if not word.startswith("-")), "")
+        command = typer.main.get_command(app([verb]))
         with command.make_context("regard", list(argv) or ["--help"]) as context:
             command.invoke(context)
         if sys.stdout is not None:
@@ -185,5 +181,5 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)
     steady_streams()
     if _COMPLETING in os.environ:  # a shell asks what could stand here
-        typer.main.get_command(app)(prog_name="regard")
+        typer.main.get_command(app())(prog_name="regard")
     sys.exit(run(sys.argv[1:]))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PAIRED = ("--pair", "--valid-pair")
 
 
-class TrainCommand(TyperCommand):
+class Command(TyperCommand):
     """`--valid` and `--pair` take one file or two, and the help ends with every config key."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

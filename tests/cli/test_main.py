@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import typer.main
 from command import ROOT, Run, complaint, environment
 
 from regard import __version__, errors
@@ -34,6 +35,24 @@ def test_help_loads_nothing_heavy():
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_only_the_verb_that_is_asked_for_is_loaded():
+    script = (
+        "import sys\nfrom regard.cli.main import VERBS, run\nrun(['show', '--help'])\n"
+        "print(*[verb for verb in VERBS if f'regard.cli.{verb}' in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stderr.split() == ["show"]
+
+
+def test_the_table_says_what_each_verb_says():
+    commands = typer.main.get_command(main.app()).commands  # type: ignore[attr-defined]
+    said = {verb: command.get_short_help_str(100) for verb, command in commands.items()}
+    assert said.pop("help")
+    assert said == main.VERBS
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -182,8 +182,17 @@ def test_real_sentences_in_fp32(model: Path, beam: int):
     assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
 
 
+def test_a_large_call_keeps_nothing_and_a_small_one_keeps_its_caches() -> None:
+    engine = Engine(transformer({}), precision="fp32", threads=2)
+    empty = library.held()
+    for sources, keeps in ((sentences()[:3], True), ([[5] * 499] * 61, False)):
+        rules = Rules.of(DecodeConfig(max_extra=3, max_ratio=0), map(len, sources), specials=OUR_SPECIALS)
+        engine.search(sources, rules, beam=7)
+        assert (library.held() > empty) == keeps
+
+
 def test_few_bytes_for_caches_change_nothing_and_are_kept_to() -> None:
-    model, sources = transformer({}), sentences()
+    model, sources = transformer({}), sentences()[:7]
     engine = Engine(model, precision="fp32", threads=2)
     rules = Rules.of(DecodeConfig(max_extra=90), map(len, sources), specials=OUR_SPECIALS)
     wanted = engine.search(sources, rules, beam=3, n_best=3)

@@ -136,6 +136,8 @@ private:
     std::atomic<bool> leaving_{false};
 };
 
+constexpr size_t KEPT = 2;  // crews of a model, of each kind of work, that wait for the next call
+
 // The crews of a model that have nothing to do. Two calls at the same time have their own.
 template <class Job>
 class Pool {
@@ -154,9 +156,15 @@ public:
         }
         return std::make_unique<Crew<Job>>(model_, teams, size);
     }
+    // Kept for the next call, with its scratch memory; the one that has waited longest goes where there are more.
     void dismiss(std::unique_ptr<Crew<Job>> crew) {
+        std::unique_ptr<Crew<Job>> leaves;  // ends its threads after the lock is free
         std::lock_guard<std::mutex> lock(mutex_);
-        if (idle_.size() < 8) idle_.push_back(std::move(crew));
+        idle_.push_back(std::move(crew));
+        if (idle_.size() <= KEPT) return;
+        leaves = std::move(idle_.front());
+        idle_.erase(idle_.begin());
+        if (leaves->born != getpid()) leaves.release();
     }
 
 private:

@@ -15,6 +15,7 @@
 namespace regard {
 namespace {
 
+constexpr size_t LITTLE = 8'000'000;  // bytes that a call may leave for the next one
 constexpr int MORE = 128;  // places that a new past has beyond what it needs at once
 
 class Engine {
@@ -93,8 +94,18 @@ private:
         auto crew = pool.hire(teams, std::max(1, request.threads / teams));
         for (auto& job : crew->jobs) job->start(request, queue, choice, slots, crew->next());
         crew->run(request.places, queue.status);
-        if (queue.status != NO_MEMORY) pool.dismiss(std::move(crew));
+        if (queue.status != NO_MEMORY && written_into(request, teams * slots) <= LITTLE) pool.dismiss(std::move(crew));
         return queue.status;
+    }
+
+    // About the bytes that so many sentences at once are worked on in: a large call gives back what it took.
+    size_t written_into(const Request& request, int sentences) const {
+        int longest = 0;
+        for (int i = 0; i < request.count; i++) longest = std::max(longest, request.starts[i + 1] - request.starts[i]);
+        const auto layers = std::max<size_t>(1, model_.decoder.size()), places = (size_t)longest * (size_t)(request.beam + 1);
+        const size_t pair = 2 * sizeof(float) * (size_t)model_.shape.d_model;  // key and value of a place, in each layer
+        const size_t masses = sizeof(float) * (size_t)request.beam * (size_t)std::min(request.vocab_size, model_.output.n);
+        return (size_t)sentences * (places * layers * pair + masses);
     }
 
     Model model_;
