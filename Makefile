@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Two test processes with one thread each use two cores better than one process with two threads.
 JOBS ?= 2
 
-.PHONY: demo test check format scripts wheel fuzz sanitize clean
+.PHONY: demo test check format scripts wheel site fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/regard demo
@@ -20,8 +20,14 @@ check: $(VENV)/.tested-with
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(MAKE) scripts HOW=--check
+	$(MAKE) site
 	$(MAKE) wheel
 	$(MAKE) test
+
+# docs/ as pages in site/, with a search; what links to nothing fails. `python -m http.server -d site` shows them.
+# With --quiet mkdocs would not count what it does not say.
+site: $(VENV)/.tested-with
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict > $(VENV)/site.log 2>&1 || { grep -E '^(WARN|ERR|Abort)' $(VENV)/site.log; exit 1; }
 
 # What is shared, in dist/: the sources, and a wheel with the compiled parts in it, for every Python. auditwheel
 # finds out on which Linuxes it runs, and names it so.
@@ -60,7 +66,7 @@ $(PRETTIER): $(VENV)/.created
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Regard needs Python 3.11 or later; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 ...")'

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from regard.config import Config, known_keys, merge
 from regard.errors import UsageError
@@ -295,6 +296,20 @@ def test_the_architecture_names_the_rooms_in_order_and_every_file():
         files = {path.stem for path in (ROOT / "regard" / name).glob("*.py")} - {"__init__"}
         lost += [f"{name}/{file}" for file in sorted(files) if f"`{file}`" not in texts[name]]
     assert lost == []
+
+
+def placed(nav: list[dict[str, Any]]) -> Iterator[str]:
+    """The pages that a part of the site's navigation names."""
+    for entry in nav:
+        for value in entry.values():
+            yield from [value] if isinstance(value, str) else placed(value)
+
+
+def test_every_page_has_a_place_on_the_site():
+    there = list(placed(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
+    wanted = {named(path) for path in pages() if path.parent in (ROOT, ROOT / "docs")}
+    wanted |= {f"{named(path)}.md" for path in ROOT.glob("docs/notebooks/*.ipynb")}
+    assert sorted(there) == sorted({*wanted, "benchmarks/results.md"})  # a line of mkdocs.yml each
 
 
 def test_every_dependency_has_its_reason():
