@@ -69,6 +69,7 @@ VERBS = {
     "pack": "Make the small folder that is shared, and a zip of it.",
     "shortlist": "Learn which words to expect: a faster output layer.",
     "distill": "Train a faster student on what a teacher translates.",
+    "backtranslate": "Learn from text in the target language too.",
 }
 
 

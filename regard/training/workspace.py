@@ -25,6 +25,8 @@ from regard.training.checkpoint import saved_steps
 CHECKPOINTS = "checkpoints"
 DATA = "data"  # the phrases or recordings of the demo lie here; never removed
 DISTILLED = "distilled"  # what a teacher wrote for the student in this folder; days of work, never removed
+SYNTHETIC = "synthetic"  # what a reverse model wrote, and the model itself; the same
+_WRITTEN = (DISTILLED, SYNTHETIC)
 _PHRASES = re.compile(r"(train|valid|test)(\..+\.(tsv|txt|npz))?")
 OURS = (
     "config.json",
@@ -115,10 +117,10 @@ def make(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
-    if any((folder / name / "run.json").is_file() for name in (CHECKPOINTS, DISTILLED)):
+    if any((folder / name / "run.json").is_file() for name in (CHECKPOINTS, *_WRITTEN)):
         return True
-    if names <= {LOCK, CHECKPOINTS, DATA, DISTILLED}:  # empty, or stopped before the first file was whole
-        begun = [path for name in (CHECKPOINTS, DISTILLED) for path in (folder / name).glob("*")]
+    if names <= {LOCK, CHECKPOINTS, DATA, *_WRITTEN}:  # empty, or stopped before the first file was whole
+        begun = [path for name in (CHECKPOINTS, *_WRITTEN) for path in (folder / name).glob("*")]
         parts = all(path.name.endswith(TEMPORARY) for path in begun)
         return parts and all(_PHRASES.fullmatch(path.name) for path in (folder / DATA).glob("*"))
     return is_model(folder)

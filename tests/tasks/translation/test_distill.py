@@ -11,8 +11,10 @@ from regard.cli.main import run
 from regard.errors import UsageError
 from regard.process.stopping import Stopped
 from regard.tasks.translation import distill as module
-from regard.tasks.translation.distill import distill, whole_lines
+from regard.tasks.translation import synthetic
+from regard.tasks.translation.distill import distill
 from regard.tasks.translation.load import load_translator
+from regard.tasks.translation.synthetic import whole_lines
 from regard.tasks.translation.translator import Translator
 
 STEPS = {
@@ -64,7 +66,7 @@ def test_the_students_data_are_the_teachers_words(model: Path, text: Path, tmp_p
 def test_killed_while_translating_it_goes_on(
     model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "WINDOW", 5)
+    monkeypatch.setattr(synthetic, "WINDOW", 5)
     study(model, tmp_path / "whole", alone(text))
     translate, asked = Translator.translate, []
 
@@ -93,7 +95,7 @@ def test_killed_while_translating_it_goes_on(
 def test_a_polite_signal_ends_after_the_window(
     model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "WINDOW", 5)
+    monkeypatch.setattr(synthetic, "WINDOW", 5)
     translate = Translator.translate
 
     def signalled(self: Translator, texts: list[str], **options: Any) -> list[str]:
