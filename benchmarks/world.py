@@ -121,6 +121,7 @@ def start(argv: Sequence[str], log: Path, space: int | None = None) -> "subproce
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     if space is not None:
         env["GLOO_SOCKET_IFNAME"] = f"regard{space}"
+        env["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else who comes back waits for a place told before
     with log.open("ab") as said:
         return subprocess.Popen([*inside, *argv], stdout=said, stderr=subprocess.STDOUT, env=env)
 

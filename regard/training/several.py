@@ -202,7 +202,7 @@ def meet(size: int) -> World:
     """This process among the others, when all are there."""
     import torch.distributed as dist
 
-    rank = told_number("RANK")
+    rank, _ = told_number("RANK"), told_number("MASTER_PORT")
     if rank >= size:
         raise UsageError(f"RANK ({rank}) must be below WORLD_SIZE ({size})")
     if not dist.is_available() or not dist.is_gloo_available():

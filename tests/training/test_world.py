@@ -14,8 +14,9 @@ import pytest
 import torch
 from command import environment
 from toy import TINY, write_pairs
-from worlds import run_worlds
+from worlds import run_worlds, variables
 
+from regard.errors import UsageError
 from regard.training.checkpoint import newest, saved_steps
 from regard.training.workspace import CHECKPOINTS
 from regard.training.world import ALONE, here, joined
@@ -155,3 +156,23 @@ def test_alone_it_is_nothing() -> None:
         assert world is ALONE is here()
         assert list(world.share(5)) == [0, 1, 2, 3, 4]
         assert (world.numbers(3, 4), world.gather({}), world.tell("a")) == ([[3, 4]], [{}], "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("WORLD_SIZE", "two", "WORLD_SIZE=two in the environment is no number"),
+        ("RANK", "-1", "RANK=-1 in the environment is no number"),
+        ("RANK", "2", r"RANK \(2\) must be below WORLD_SIZE \(2\)"),
+        ("MASTER_PORT", "http", "MASTER_PORT=http in the environment is no number"),
+    ],
+)
+def test_an_environment_that_torchrun_never_made(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    for told, sound in variables(0, 2, 29_517).items():
+        monkeypatch.setenv(told, sound)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=words), joined():
+        pass
+    assert here() is ALONE
