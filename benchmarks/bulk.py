@@ -44,7 +44,7 @@ def prepare(folder: Path, count: int) -> tuple[Path, Path]:
     for ending, side in (("en", 0), ("de", 1)):
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         (folder / f"train.{ending}").write_text(text, encoding="utf-8")
-    train([folder / "train.en", folder / "train.de"], folder / "model", overrides=SETTINGS)
+    train(folder / "train.en", folder / "train.de", out=folder / "model", overrides=SETTINGS, quiet=True)
     lines = (f"{pair[0]} {number}\n" for number, pair in zip(range(count), cycle(pairs), strict=False))
     (folder / "in.txt").write_text("".join(lines), encoding="utf-8")
     return folder / "model", folder / "in.txt"

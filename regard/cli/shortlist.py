@@ -97,7 +97,7 @@ def _pairs(options: Options, held: "Loaded", corpus: Any) -> tuple[int, Iterator
     if store is None:
         raise UsageError(f"{options.model} holds no token store to learn from; name the pairs: SRC TGT")
     sizes = held.tokenizer.vocab_size, held.tokenizer.target_vocab_size
-    if any(int(side.ids.max()) >= size for side, size in zip((store.src, store.tgt), sizes, strict=True)):
+    if any(side.largest >= size for side, size in zip((store.src, store.tgt), sizes, strict=True)):
         raise ModelError(f"{options.model / 'store'} is of another vocabulary; name the pairs: SRC TGT")
     count = min(len(store), options.pairs)
     rows = [i * len(store) // count for i in range(count)]

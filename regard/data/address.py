@@ -7,7 +7,7 @@ They are read as streams, as often as they are asked for; nothing is kept. After
 import io
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -84,7 +84,10 @@ def write_address(address: Address) -> Iterator[BinaryIO]:
     try:
         yield cast(BinaryIO, file)
     except BaseException:
-        getattr(file, "discard", lambda: None)()
+        with suppress(Exception):
+            file.discard()  # not all of them can
+        with suppress(AttributeError):
+            file.closed = True  # or it would be finished when it is collected
         raise
     try:
         file.close()

@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.config import DataConfig
-from regard.data.columns import Chunk, Columns, Kind, open_columns, reopen_columns
+from regard.data.columns import Chunk, Columns, Kind, Shards, open_columns, reopen_columns
 from regard.data.corpus import Corpus
 from regard.data.filter import REASONS, Encoder, Judged, judge
 from regard.data.parses import token_heads
 from regard.errors import DataError
+
+SHARD = 1_000_000  # pairs in a file, about
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class StoreReport:
     src_tokens: int
     tgt_tokens: int
     groups: dict[str, int] = field(default_factory=dict)  # of a mixture: kept of each, in order
+    parts: list[int] = field(default_factory=list)  # kept of each file, where there are several
 
     def summary(self) -> str:
         """One line for people.
@@ -51,10 +54,15 @@ class Side:
     """
 
     def __init__(
-        self, ids: npt.NDArray[Any], offsets: npt.NDArray[np.int64], heads: npt.NDArray[Any] | None = None
+        self, ids: "npt.NDArray[Any] | Shards", offsets: npt.NDArray[np.int64], heads: Any = None
     ) -> None:
         self.ids, self.offsets, self.heads = ids, offsets, heads
         self.lengths: npt.NDArray[np.int32] = (np.diff(offsets) + 1).astype(np.int32)
+
+    @property
+    def largest(self) -> int:
+        """The largest id."""
+        return max(int(part.max()) for part in getattr(self.ids, "parts", [self.ids]))
 
     def sentence(self, index: int) -> npt.NDArray[Any]:
         """The ids of one sentence, without special tokens."""
@@ -76,7 +84,7 @@ class Side:
         return rows
 
     def _rows(
-        self, numbers: npt.NDArray[Any], indices: npt.NDArray[Any]
+        self, numbers: "npt.NDArray[Any] | Shards", indices: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """Rows (B, L) of numbers, the last of each to be overwritten; columns (L,); lengths (B, 1)."""
         lengths = self.lengths[indices][:, None]
@@ -129,12 +137,28 @@ def open_store(corpus: Corpus, tokenizer: Encoder, data_config: DataConfig, fold
     ids = Kind("<u2" if max(sizes) <= 1 << 16 else "<u4")
     kinds = {"src": ids, "tgt": ids} | ({"heads": Kind("<u4")} if corpus.parses else {})
     rules = {"max_length": data_config.max_length, "max_ratio": data_config.max_ratio}
-    inputs = corpus.fingerprint(), vocabulary, rules
+    several = len(corpus.parts()) > 1
+    inputs = corpus.fingerprint(), vocabulary, rules, *(["parts"] if several else [])
 
     def chunks(report: dict[str, Any]) -> Iterator[Chunk]:
-        return _kept(judge(corpus.pairs(), tokenizer, data_config), tokenizer, report, trees="heads" in kinds)
+        judged = judge(corpus.pairs(), tokenizer, data_config)
+        return _kept(
+            _counted(judged, report) if several else judged, tokenizer, report, trees="heads" in kinds
+        )
 
-    return _as_store(open_columns(folder, inputs, kinds, chunks))
+    return _as_store(open_columns(folder, inputs, kinds, chunks, shard=SHARD))
+
+
+def _counted(chunks: Iterable[list[Judged]], report: dict[str, Any]) -> Iterator[list[Judged]]:
+    """The chunks, while those that are kept of each file are counted; a file begins with line 1."""
+    parts: list[int] = []
+    report["parts"] = parts
+    for chunk in chunks:
+        for judged in chunk:
+            if judged.pair.line == 1:
+                parts.append(0)
+            parts[-1] += not judged.reason
+        yield chunk
 
 
 def reopen_store(folder: Path) -> Store | None:
@@ -174,7 +198,8 @@ def _kept(
     if not count:
         counts = ", ".join(f"{number:,} {reason}" for reason, number in left_out.items() if number)
         raise DataError(f"no pair of {pairs:,} can be trained on ({counts or 'no lines'}); see regard check")
-    report |= asdict(StoreReport(pairs, count, left_out, src_tokens, tgt_tokens, groups))
+    parts = report.get("parts", [])
+    report |= asdict(StoreReport(pairs, count, left_out, src_tokens, tgt_tokens, groups, parts))
 
 
 def _heads(judged: Judged, tokenizer: Encoder) -> list[int]:

@@ -83,3 +83,37 @@ def test_one_line_for_what_is_wrong(server: str, capsys: pytest.CaptureFixture[s
         pass
     assert run(["check", f"{server}/nothing.txt"]) == 2
     assert "is not there, or nobody answers" in capsys.readouterr().err
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket on a server of S3 on this machine."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    settings = {"ENDPOINT_URL": f"http://{host}:{port}", "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}
+    for name, value in (settings | {"DEFAULT_REGION": "us-east-1"}).items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    fsspec.filesystem("s3", skip_instance_cache=True).mkdir("pairs")
+    yield "s3://pairs"
+    server.stop()
+
+
+def test_a_bucket_is_read_and_written(bucket: str) -> None:
+    """What was not written to its end is not there."""
+    with writing(place(f"{bucket}/a.txt.gz")) as write:
+        write("one")
+        write("zw\u00f6lf")
+    assert list(read_lines(place(f"{bucket}/a.txt.gz"))) == LINES[:2]
+
+    def fail() -> None:
+        with writing(place(f"{bucket}/b.txt")) as write:
+            write("one")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    with pytest.raises(DataError, match="is not there"):
+        list(read_lines(place(f"{bucket}/b.txt")))

@@ -59,3 +59,35 @@ def test_a_fault_leaves_what_was_there(tmp_path: Path) -> None:
         open_columns(tmp_path / "store", ["b"], KINDS, breaks)
     assert len(open_columns(tmp_path / "store", ["a"], KINDS, never)) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_shards_are_asked_like_one_array(tmp_path: Path) -> None:
+    one = open_columns(tmp_path / "one", ["a"], KINDS, chunks)
+    two = open_columns(tmp_path / "two", ["a"], KINDS, chunks, shard=2)
+    assert sorted(path.name for path in (tmp_path / "two").glob("*.bin")) == [
+        *("frames.1.bin", "frames.bin", "label.1.bin", "label.bin")
+    ]
+    for name in KINDS:
+        rows = np.array([2, 0, 1, 2])
+        assert np.array_equal(one[name].padded(rows, -1, more=2), two[name].padded(rows, -1, more=2))
+        assert all(np.array_equal(one[name].row(row), two[name].row(row)) for row in range(3))
+        for part in (slice(None), slice(1, None), slice(0, -1), slice(2, 2), slice(1, 2)):
+            assert np.array_equal(one[name].values[part], two[name].values[part])
+    again = open_columns(tmp_path / "two", ["a"], KINDS, never, shard=2)
+    assert again["label"].values[:].tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("damage", ["is missing", "was changed after it was made"])
+def test_a_shard_that_is_lost_or_changed_is_told(tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "store"
+    open_columns(folder, ["a"], KINDS, chunks, shard=1)
+    path = folder / "label.1.bin"
+    if damage == "is missing":
+        path.unlink()
+    else:
+        path.write_bytes(b"x" * path.stat().st_size)
+    with pytest.raises(DataError, match=rf"label\.1\.bin, a shard of the store, {damage}; put it back"):
+        open_columns(folder, ["a"], KINDS, never, shard=1)
+    with pytest.raises(DataError, match=damage):
+        reopen_columns(folder)
+    assert len(open_columns(folder, ["b"], KINDS, chunks, shard=1)) == 3, "other inputs make another store"

@@ -13,6 +13,7 @@ import pytest
 
 from regard.config import DataConfig
 from regard.data import columns
+from regard.data import store as store_module
 from regard.data.corpus import Corpus
 from regard.data.store import Store, open_store
 from regard.errors import DataError, StorageError, UsageError
@@ -49,6 +50,28 @@ def test_report_counts_everything(write_pairs: Write, encoder: Any, tmp_path: Pa
     assert (report.pairs, report.kept, report.src_tokens, report.tgt_tokens) == (6, 3, 11, 10)
     assert report.left_out == {"empty": 1, "over-long": 1, "ratio": 1}
     assert report.summary().startswith("3 of 6 pairs (1 empty, 1 over-long, 1 ratio)")
+
+
+def test_pairs_of_several_files_are_counted_by_file_and_lie_in_shards(
+    write_pairs: Write, encoder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = open_store(write_pairs(PAIRS), encoder, RULES, tmp_path / "one")
+    assert one.report.parts == []
+    (tmp_path / "more").mkdir()
+    for name, pairs in (("a", PAIRS), ("b", PAIRS[2:3]), ("c", PAIRS[1:2])):
+        text = "".join(f"{src}\t{tgt}\n" for src, tgt in pairs)
+        (tmp_path / "more" / f"{name}.tsv").write_text(text, encoding="utf-8")
+    corpus = Corpus.of(sorted((tmp_path / "more").iterdir()))
+    whole = open_store(corpus, encoder, RULES, tmp_path / "whole")
+    assert whole.report.parts == [3, 1, 0]
+    monkeypatch.setattr(store_module, "SHARD", 1)
+    monkeypatch.setattr("regard.data.filter._CHUNK_PAIRS", 2)
+    shards = open_store(corpus, encoder, RULES, tmp_path / "shards")
+    assert contents(shards) == contents(whole)
+    rows = np.array([3, 0, 2, 1])
+    for side in ("src", "tgt"):
+        ours, theirs = (getattr(each, side).padded(rows, end_id=2, pad_id=0) for each in (shards, whole))
+        assert np.array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(("vocab_size", "width"), [(260, 2), (1 << 16, 2), ((1 << 16) + 1, 4)])

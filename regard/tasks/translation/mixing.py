@@ -10,6 +10,7 @@ The group that would be seen least often is seen once an epoch, the others are r
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,27 @@ def times(counts: Mapping[str, int], data: DataConfig) -> dict[str, float]:
     {'en-de': 2.0, 'en-fr': 1.0}
     """
     shares = {name: count ** (1 / data.temperature) for name, count in counts.items()}
-    if SYNTHETIC.name in counts:
+    if said := data.shares():
+        if len(said) != len(counts):
+            raise UsageError(
+                f"data.weights ({data.weights}) has {len(said)} shares, for {len(counts)} that are mixed"
+            )
+        shares = dict(zip(counts, said, strict=True))
+    elif SYNTHETIC.name in counts:
         shares = {REAL.name: 1.0, SYNTHETIC.name: data.synthetic}
-    dense = {name: shares[name] / count for name, count in counts.items()}
+    dense = {name: shares[name] / count for name, count in counts.items() if count}
     least = min(dense.values())
     return {name: each / least for name, each in dense.items()}
+
+
+def by_file(rows: Rows, parts: Sequence[int]) -> dict[str, Rows]:
+    """Rows of a store by the file that they came from, of which it kept so many each.
+
+    >>> by_file(np.array([0, 2, 3, 4]), [2, 3])
+    {'file 1': array([0]), 'file 2': array([2, 3, 4])}
+    """
+    edges = np.searchsorted(rows, np.cumsum([0, *parts]))
+    return {f"file {n}": rows[low:high] for n, (low, high) in enumerate(pairwise(edges), 1)}
 
 
 def mixed(groups: Mapping[str, Rows], data: DataConfig) -> Rows:
@@ -78,8 +95,9 @@ def mixed(groups: Mapping[str, Rows], data: DataConfig) -> Rows:
     often = times({name: len(rows) for name, rows in groups.items()}, data)
     parts: list[Rows] = []
     for name, rows in groups.items():
-        whole = int(often[name])
+        each = often.get(name, 0.0)
+        whole = int(each)
         parts += [rows] * whole
-        if more := round((often[name] - whole) * len(rows)):
+        if more := round((each - whole) * len(rows)):
             parts.append(spread(rows, more))
     return np.concatenate(parts)

@@ -22,7 +22,7 @@ from regard.models import build
 from regard.models.folder import Loaded
 from regard.process.progress import Reporter
 from regard.tasks.translation.feed import PairFeed, hold_out
-from regard.tasks.translation.mixing import SYNTHETIC, mixed, tags_of, times
+from regard.tasks.translation.mixing import SYNTHETIC, by_file, mixed, tags_of, times
 from regard.tasks.translation.validation import Validation, together
 from regard.text.directions import Directions
 from regard.text.languages import languages_of
@@ -213,6 +213,8 @@ def data_for(
     groups = {name: rows for name, rows in groups.items() if len(rows)}
     if not groups:
         raise DataError(f"there is nothing to learn from: {judge.unfit(len(store), len(store))}")
+    if config.data.weights and list(groups) == [""]:
+        groups = by_file(groups[""], store.report.parts or [len(store)])
     feed = PairFeed(store, mixed(groups, config.data), config.train, specials=tokenizer.specials)
     reporter.said(
         f"batches: {feed.count(0):,} an epoch, of up to {config.train.batch_tokens:,} tokens, "

@@ -22,7 +22,7 @@ from regard.serving.served import Directory, load_served
 from regard.tasks.train import train
 from regard.tasks.translation.evaluate import evaluation
 from regard.tasks.translation.load import load_translator
-from regard.tasks.translation.mixing import mixed, times
+from regard.tasks.translation.mixing import by_file, mixed, times
 from regard.tasks.translation.validation import Groups
 
 SETTINGS: dict[str, Any] = {
@@ -274,3 +274,32 @@ def test_what_others_cannot_hold_is_refused_before_anything_is_written(
         assert said in told
         assert len(told.splitlines()) == 1
         assert not (tmp_path / "out").exists()
+
+
+def test_files_have_the_shares_that_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = by_file(np.arange(5, 100), [90, 10, 0])
+    assert [len(each) for each in rows.values()] == [85, 10, 0]
+    drawn = mixed(rows, DataConfig(weights="1,4,9"))
+    assert [int((drawn < 90).sum()), int((drawn >= 90).sum())] == [85, 340]
+    with pytest.raises(UsageError, match=r"data\.weights \(1,4\) has 2 shares, for 3 that are mixed"):
+        mixed(rows, DataConfig(weights="1,4"))
+    for wrong in ("3,x", "3,0", ",", "-1"):
+        with pytest.raises(UsageError, match=r"data\.weights .* must be a list of shares"):
+            DataConfig(weights=wrong)
+    small, capital = letters(150)
+    for name, low, high in (("a", 0, 120), ("b", 120, 150)):
+        write_lines(tmp_path / f"{name}.en", small[low:high])
+        write_lines(tmp_path / f"{name}.de", capital[low:high])
+    sides = [",".join(str(tmp_path / f"{name}.{side}") for name in "ab") for side in ("en", "de")]
+    flags = [
+        flag
+        for key, value in (SETTINGS | {"train.max_steps": 3}).items()
+        for flag in ("--set", f"{key}={value}")
+    ]
+    flags += ["--set", "data.weights=1,2"]
+    assert run(["train", *sides, "-o", str(tmp_path / "model"), *flags]) == 0
+    store = reopen_store(tmp_path / "model" / "store" / "train")
+    assert store is not None
+    assert store.report.parts == [120, 30]
+    assert run(["train", *sides, "-o", str(tmp_path / "other"), *flags, "--set", "data.weights=1,2,3"]) == 2
+    assert "has 3 shares, for 2 that are mixed" in capsys.readouterr().err
