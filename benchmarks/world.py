@@ -294,7 +294,7 @@ def speed(out: Path) -> float:
 def link(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """Two hosts on 1 Gbit/s with four batches a process, and two processes that do not talk."""
     files = write_files(folder, 4000)["translation"]
-    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 8000}
+    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 1500}
     speeds: dict[str, list[float]] = {"linked": [], "apart": []}
     for number in range(options.rounds):
         pair = [folder / f"apart{number}{host}" for host in "01"]
@@ -325,7 +325,7 @@ def link(folder: Path, options: argparse.Namespace) -> list[list[str]]:
 def torchrun(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """One process, with and without torchrun, in turn."""
     files = write_files(folder, 4000)["translation"]
-    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 8000}
+    asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 1500}
     asked |= {"train.accumulate": 2}
     speeds: dict[str, list[float]] = {"none": [], "torchrun": []}
     for number in range(options.rounds):
