@@ -66,6 +66,10 @@ class Options:
             metavar="DIR", readable=False, help="Another model on the same lines: is the difference luck?"
         ),
     ] = None
+    comet: Annotated[
+        Path | None,
+        typer.Option(metavar="F.ckpt", readable=False, help="COMET's weights: says how to score with them."),
+    ] = None
     card: Annotated[bool, typer.Option("--card", help="Write the scores into the model's card.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False
     precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
@@ -89,6 +93,12 @@ def evaluate(options: Options) -> None:
     from regard.process.device import pick_device
     from regard.tasks.task import task_of
 
+    if options.comet:
+        raise UsageError(
+            "COMET (unbabel-comet 2.2.7) needs numpy below 2 and transformers below 5, which cannot stand "
+            "beside Regard's: keep the translations with -o OUT; in an environment of its own, "
+            f"comet-score -s SRC -t OUT -r REF --model {options.comet}"
+        )
     task = task_of(options.model)
     asked = {
         name: value

@@ -28,6 +28,10 @@ class Options:
         typer.Option("--license", metavar="ID", help="For the card, as the Hub names it: mit, cc-by-4.0."),
     ] = ""
 
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Matrices as 8-bit numbers with a scale a row; 16-bit floats else.")
+    ] = False
+
     def __post_init__(self) -> None:
         if self.licence and not _LICENCE.fullmatch(self.licence):
             raise UsageError(f"--license ({self.licence}) must be a name such as mit or cc-by-4.0")
@@ -41,7 +45,7 @@ def pack(options: Options) -> None:
         raise UsageError(f"{archive} exists; name another folder, or remove it")
     from regard.interop.hub import share
 
-    made = share(options.folder, options.output, licence=options.licence)
+    made = share(options.folder, options.output, licence=options.licence, int8=options.int8)
     before = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     note(
         f"{options.output} is ready: {_mega(made.folder)}, {archive.name} {_mega(made.archive)}; "

@@ -1,10 +1,10 @@
-"""A model folder as it is shared: weights in half the bytes, nothing of its training, and a card for the Hub.
+"""A model folder as it is shared: small weights, nothing of its training, and a card for the Hub.
 
-    config.json, model.safetensors (16-bit floats), tokenizer.json, generation.json, README.md, the shortlist
+    config.json, model.safetensors (fp16 or int8), tokenizer.json, generation.json, README.md, the shortlist
     where there is one; beside the folder a zip of it.
 
 The card begins with the lines that Hugging Face's Hub reads (YAML between two rulers). The weights become
-32-bit floats again when they are loaded; what does not fit into 16 bits stays as it is.
+32-bit floats again when they are loaded, by whatever loads a folder; what does not fit stays as it is.
 """
 
 import zipfile
@@ -42,8 +42,11 @@ class Shared(NamedTuple):
     archive: int
 
 
-def share(folder: Path, out: Path, *, licence: str = "") -> Shared:
-    """Write a folder for others to `out`, and `out`.zip; neither may be there before."""
+def share(folder: Path, out: Path, *, licence: str = "", int8: bool = False) -> Shared:
+    """Write a folder for others to `out`, and `out`.zip; neither may be there before.
+
+    `int8`: matrices in a quarter of the bytes, each row with a scale.
+    """
     loaded = load_folder(folder)
     card = (folder / CARD).is_file() and read_bytes(folder / CARD, MOST_SETTINGS).decode("utf-8", "replace")
     archive = out.with_name(f"{out.name}.zip")
@@ -55,7 +58,7 @@ def share(folder: Path, out: Path, *, licence: str = "") -> Shared:
             tokenizer=loaded.text,
             files=loaded.files,
             card=front(loaded.config, licence) + bare(card or f"# {out.name}\n"),
-            half=True,
+            numbers="int8" if int8 else "fp16",
         )
         if (folder / SHORTLIST).is_file():
             (place / SHORTLIST).write_bytes(read_bytes(folder / SHORTLIST, MOST_SHORTLIST))

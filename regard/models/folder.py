@@ -30,7 +30,7 @@ from regard.config import Config, merge, to_dict
 from regard.config.file import CONFIG, config_of, read_tree, tree_checksum
 from regard.errors import ModelError, RegardError, StorageError, UsageError, shown
 from regard.foreign import MOST_JSON, read_bytes, read_json
-from regard.models.skeleton import compare, fill, header, skeleton, stored
+from regard.models.skeleton import SCALE, compare, fill, header, scaled, skeleton, stored, unscaled
 from regard.text.tokenizer import Tokenizer
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -67,18 +67,19 @@ def save(
     card: str,
     tokenizer: Tokenizer | None = None,
     files: Mapping[str, bytes] | None = None,
-    half: bool = False,
+    numbers: str = "fp32",
 ) -> None:
     """Write a model folder, over an older one if there is one; `files` are what its task needs beside it.
 
-    `half`: weights as 16-bit floats, where they fit.
+    `numbers`: what weights are written as: fp32; fp16, where they fit; int8, matrices with a scale a row.
     """
     own = dict(files or {})
     if tokenizer is not None:
         own[TOKENIZER] = tokenizer.to_json().encode()
     _check_files(folder, config, own, UsageError)
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in stored(model).items()}
     weights = safetensors.torch.save(
-        {name: _kept(tensor.detach().cpu().contiguous(), half=half) for name, tensor in stored(model).items()}
+        {part: each for name, held in tensors.items() for part, each in _kept(name, held, numbers).items()}
     )
     tree = to_dict(config)
     kept = {WEIGHTS: weights, **own}
@@ -210,8 +211,8 @@ def _model(config: Config, data: bytes, path: Path) -> nn.Module:
     try:
         have = header(data)
         model = skeleton(config, len(have), path)
-        compare(stored(model), have, path)
-        fill(model, safetensors.torch.load(data))
+        compare(stored(model), scaled(have), path)
+        fill(model, unscaled(safetensors.torch.load(data)))
     except ModelError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -237,12 +238,16 @@ def _as_json(tree: dict[str, Any]) -> bytes:
     return (json.dumps(tree, indent=2) + "\n").encode()
 
 
-def _kept(tensor: torch.Tensor, *, half: bool) -> torch.Tensor:
-    """A tensor as it is written: in half the bytes if that is wished and its numbers fit."""
-    if not half or tensor.dtype != torch.float32:
-        return tensor
+def _kept(name: str, tensor: torch.Tensor, numbers: str) -> dict[str, torch.Tensor]:
+    """A tensor as it is written: in fewer bytes if that is wished and its numbers fit."""
+    if numbers == "fp32" or tensor.dtype != torch.float32:
+        return {name: tensor}
+    if numbers == "int8" and tensor.dim() > 1 and bool(tensor.isfinite().all()):
+        scale = tensor.flatten(1).abs().amax(1).clamp(min=1e-30) / 127
+        rows = tensor / scale.view(-1, *[1] * (tensor.dim() - 1))
+        return {name: rows.round().to(torch.int8), name + SCALE: scale}
     small = tensor.half()
-    return small if bool(small.isfinite().all()) else tensor
+    return {name: small if bool(small.isfinite().all()) else tensor}
 
 
 def _write_all(folder: Path, files: dict[str, bytes]) -> None:

@@ -17,6 +17,9 @@ from regard.kinds import KERNELS, MODELS, POSITIONS, SCORES, TASKS
 from regard.models import build
 
 _TYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "I64": "int64"}
+_TYPES["I8"] = "int8"
+SCALE = ".scale"  # beside a matrix of int8: what each of its rows is multiplied with
+Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
 
 def skeleton(config: Config, tensors: int, where: Path) -> nn.Module:
@@ -61,9 +64,7 @@ def stored(model: nn.Module) -> dict[str, Tensor]:
     return tensors
 
 
-def compare(
-    wanted: Mapping[str, Tensor], have: Mapping[str, tuple[tuple[int, ...], str]], path: Path
-) -> None:
+def compare(wanted: Mapping[str, Tensor], have: Shapes, path: Path) -> None:
     """Refuse a file whose tensors, given by shape and type, are not exactly those that are wanted.
 
     16-bit floats may stand for 32-bit ones: a folder that is shared has them.
@@ -96,6 +97,37 @@ def header(data: bytes) -> dict[str, tuple[tuple[int, ...], str]]:
     return {
         name: (tuple(each["shape"]), _TYPES.get(each["dtype"], each["dtype"])) for name, each in tree.items()
     }
+
+
+def scaled(have: Shapes) -> Shapes:
+    """Shapes and types as they are once int8 matrices have been multiplied with the scales of their rows."""
+    pairs = {
+        name
+        for name, (shape, kind) in have.items()
+        if kind == "int8" and len(shape) > 1 and have.get(name + SCALE) == (shape[:1], "float32")
+    }
+    scales = {name + SCALE for name in pairs}
+    return {
+        name: (shape, "float32" if name in pairs else kind)
+        for name, (shape, kind) in have.items()
+        if name not in scales
+    }
+
+
+def unscaled(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, int8 matrices as what they stand for."""
+    shapes = {
+        name: (tuple(each.shape), str(each.dtype).removeprefix("torch.")) for name, each in tensors.items()
+    }
+    return {
+        name: _widened(tensors, name) if shapes[name] != told else tensors[name]
+        for name, told in scaled(shapes).items()
+    }
+
+
+def _widened(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    matrix, scale = tensors[name], tensors[name + SCALE]
+    return matrix.float() * scale.view(-1, *[1] * (matrix.dim() - 1))
 
 
 def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:

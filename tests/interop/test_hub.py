@@ -1,5 +1,7 @@
 """Folders that are shared: smaller, whole, the same translations, and a card that the Hub reads."""
 
+import hashlib
+import json
 import zipfile
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import torch
 import yaml
 from command import call
 
-from regard.errors import UsageError
+from regard.errors import ModelError, UsageError
 from regard.interop.hub import share
 from regard.models.folder import load_folder
 from regard.tasks.translation.load import load_translator
@@ -58,7 +60,14 @@ def test_what_does_not_fit_into_half_stays(model: Path, tmp_path: Path) -> None:
         next(loaded.model.parameters())[0, 0] = 1e6
     from regard.models.folder import save
 
-    save(tmp_path / "m", config=loaded.config, model=loaded.model, tokenizer=loaded.text, card="", half=True)
+    save(
+        tmp_path / "m",
+        config=loaded.config,
+        model=loaded.model,
+        tokenizer=loaded.text,
+        card="",
+        numbers="fp16",
+    )
     assert next(load_folder(tmp_path / "m").model.parameters())[0, 0] == 1e6
 
 
@@ -67,3 +76,38 @@ def test_a_folder_that_is_there_is_left_alone(model: Path, tmp_path: Path) -> No
     (tmp_path / "m" / "mine").write_text("x")
     with pytest.raises(UsageError, match="exists and is not an empty folder"):
         share(model, tmp_path / "m")
+
+
+def test_int8_takes_a_quarter_and_loads_like_any_folder(model: Path, tmp_path: Path) -> None:
+    done = call("pack", model, "-o", tmp_path / "shared", "--int8")
+    assert done.returncode == 0, done.stderr
+    held = safetensors.torch.load_file(tmp_path / "shared" / "model.safetensors")
+    before, after = load_folder(model), load_folder(tmp_path / "shared")
+    for (name, one), other in zip(before.model.named_parameters(), after.model.parameters(), strict=True):
+        assert other.dtype == torch.float32
+        if one.dim() > 1:
+            assert held[name].dtype == torch.int8
+            step = one.detach().flatten(1).abs().amax(1).clamp(min=1e-30) / 127
+            off = (one - other).detach().flatten(1).abs().amax(1)
+            assert bool((off <= 0.5001 * step + 1e-12).all())
+    lines = ["a b", "c", ""]
+    assert load_translator(tmp_path / "shared").translate(lines) == load_translator(model).translate(lines)
+    share(tmp_path / "shared", tmp_path / "again", int8=True)  # what is packed can be packed again
+    other_tensors = safetensors.torch.load_file(tmp_path / "again" / "model.safetensors")
+    assert all(
+        torch.equal(held[name], other_tensors[name]) for name in held if held[name].dtype == torch.int8
+    )
+
+
+def test_a_scale_that_does_not_fit_its_matrix_is_refused(model: Path, tmp_path: Path) -> None:
+    share(model, tmp_path / "m", int8=True)
+    path = tmp_path / "m" / "model.safetensors"
+    held = safetensors.torch.load_file(path)
+    name = next(name for name in held if name.endswith(".scale"))
+    held[name] = held[name][:-1].clone()
+    safetensors.torch.save_file(held, path)
+    tree = json.loads((tmp_path / "m" / "config.json").read_text())
+    tree["checksums"]["model.safetensors"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "m" / "config.json").write_text(json.dumps(tree))
+    with pytest.raises(ModelError, match=r"int8, its config asks for|unknown to its config"):
+        load_folder(tmp_path / "m")
