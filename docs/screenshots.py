@@ -82,6 +82,7 @@ def shoot(browser: Any, address: str, text: str, images: Path) -> None:
     page = opened(browser, address, text)
     page.locator('.grid [data-head="1"]').nth(1).click()
     page.locator(".links .queries button").nth(4).click()
+    page.locator(".steps button").last.click()
     page.mouse.move(1, 1)
     page.wait_for_timeout(FADED)
     page.locator(".pair").screenshot(path=images / "head.png")

@@ -9,9 +9,12 @@ beat a beginning that was the likeliest when it ended, so that `n_best` outputs 
 is the search of CTranslate2, so that an exported model says what ours says; one place is greedy search.
 
 One step: `_candidates` -> `_put_aside` -> the rows that go on. Rows are beginnings, not places: what is
-done costs nothing more.
+done costs nothing more. Who wants to see the whole search runs it inside `witnessed()`.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,6 +48,29 @@ class Beginnings:
         """(R,) how many rows of its own sentence come before each."""
         first = torch.searchsorted(self.sentence, self.sentence)
         return torch.arange(len(first), device=first.device) - first
+
+
+@dataclass(frozen=True)
+class Round:
+    """One step of a search as it was: what was considered, and what became of it."""
+
+    candidates: Beginnings  # (C,) rows; `parent` are rows of those that stayed in the round before
+    output: Tensor  # (C,) True: put aside as an output
+    stays: Tensor  # (C,) True: goes on; what is neither was dropped
+
+
+_rounds: ContextVar[list[Round] | None] = ContextVar("rounds", default=None)
+
+
+@contextmanager
+def witnessed() -> Iterator[list[Round]]:
+    """The rounds of every beam search inside the block, as they come."""
+    rounds: list[Round] = []
+    token = _rounds.set(rounds)
+    try:
+        yield rounds
+    finally:
+        _rounds.reset(token)
 
 
 class Found:
@@ -120,5 +146,8 @@ def _put_aside(candidates: Beginnings, found: Found) -> Beginnings:
     output = (ended | cut) & (place < found.beam)
     if output.any():
         found.add(candidates.select(output), place[output])
-    going = candidates.select(~(ended | cut | found.done()[candidates.sentence]))
-    return going.select(going.place() < found.beam)
+    stays = ~(ended | cut | found.done()[candidates.sentence])
+    stays[stays.nonzero()[candidates.select(stays).place() >= found.beam, 0]] = False
+    if (rounds := _rounds.get()) is not None:
+        rounds.append(Round(candidates, output, stays))
+    return candidates.select(stays)

@@ -6,14 +6,16 @@ Weights are rounded to four decimals, vectors to three. Before this file: `look.
 import json
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, tensor
 
-from regard.look.behaviour import behaviour
-from regard.look.words import Side
+from regard.look.behaviour import behaviour, examples
+from regard.look.outlook import TEMPERATURES
+from regard.look.words import Side, join_keys, join_queries
 
 if TYPE_CHECKING:
     from regard.look.look import Look, Passed
     from regard.look.maps import Map
+    from regard.look.tree import Branch
 
 FORMAT, VERSION = "regard-look", 1
 
@@ -37,7 +39,9 @@ def document(seen: "Look", *, vectors: bool = True) -> dict[str, Any]:
         "sides": {name: _side(seen, name, side) for name, side in seen.sides.items()},
         "alignment": _alignment(seen),
         **({"passes": [_pass(each) for each in seen.passes]} if seen.passes else {}),
-        "maps": [_map(each, vectors=vectors) for each in seen.maps],
+        **({"output": _output(seen)} if seen.outlook else {}),
+        **({"tree": [_branch(each) for each in seen.tree]} if seen.tree else {}),
+        "maps": [_map(seen, each, vectors=vectors) for each in seen.maps],
     }
 
 
@@ -48,6 +52,24 @@ def _pass(one: "Passed") -> dict[str, Any]:
         "confidence": [round(each, 4) for each in one.confidence],
         "looked": None if one.looked is None else rounded(one.looked, 4),
     }
+
+
+def _output(seen: "Look") -> dict[str, Any]:
+    """What could have come next at each place, for every temperature."""
+    places = [
+        {
+            "pieces": list(each.pieces),
+            "logp": rounded(tensor(each.logp), 4),
+            "rest": rounded(tensor(each.rest), 4),
+        }
+        for each in seen.outlook
+    ]
+    return {"temperatures": list(TEMPERATURES), "places": places}
+
+
+def _branch(one: "Branch") -> dict[str, Any]:
+    told = {"parent": one.parent, "piece": one.piece, "total": round(one.total, 4), "fate": one.fate}
+    return told if one.score is None else told | {"score": round(one.score, 4)}
 
 
 def as_json(tree: dict[str, Any]) -> str:
@@ -87,7 +109,7 @@ def _alignment(seen: "Look") -> dict[str, Any] | None:
     return {"layer": found.layer, "pharaoh": str(found)}
 
 
-def _map(one: "Map", *, vectors: bool) -> dict[str, Any]:
+def _map(seen: "Look", one: "Map", *, vectors: bool) -> dict[str, Any]:
     queries, keys = one.sides
     walk = one.vectors if vectors else None
     score = one.score if walk is not None else None
@@ -98,20 +120,34 @@ def _map(one: "Map", *, vectors: bool) -> dict[str, Any]:
         "queries": queries,
         "keys": keys,
         "causal": one.site.causal,
-        "heads": [_head(one, number, score) for number in range(len(one.weights))],
+        "heads": [
+            _head(one, number, score) | _habits(seen, one, number) for number in range(len(one.weights))
+        ],
     }
     return tree if walk is None else {**tree, "score": score, "out": rounded(walk.out, 3)}
 
 
-def _head(one: "Map", number: int, score: str | None) -> dict[str, Any]:
-    weights = one.weights[number]
-    habits = behaviour(weights)
-    tree: dict[str, Any] = {
-        "weights": rounded(weights, 4),
+def _habits(seen: "Look", one: "Map", number: int) -> dict[str, Any]:
+    """What a head does: in shares, and by the words that it looks at most sharply."""
+    queries, keys = (seen.side(name) for name in one.sides)
+    habits = behaviour(one.weights[number], queries.tokens, keys.tokens)
+    fits = one.weights.shape[2] == len(keys.tokens)  # not where keys were projected to rows
+    joined = (
+        join_queries(join_keys(one.weights[number : number + 1], keys.words), queries.words)[0]
+        if fits
+        else None
+    )
+    found = () if joined is None else examples(joined, queries, keys)
+    return {
         "entropy": round(habits.entropy, 3),
         "behaviour": habits.kind,
         "shares": {place: round(share, 3) for place, share in habits.shares.items()},
+        "examples": [[each.query, each.key, round(each.weight, 4)] for each in found],
     }
+
+
+def _head(one: "Map", number: int, score: str | None) -> dict[str, Any]:
+    tree: dict[str, Any] = {"weights": rounded(one.weights[number], 4)}
     if score is None or one.vectors is None:
         return tree
     walk = one.vectors

@@ -19,6 +19,8 @@ from regard.look.document import as_json, document
 from regard.look.figure import Figure, figure
 from regard.look.html import notebook_frame, page
 from regard.look.maps import Map
+from regard.look.outlook import Outlook
+from regard.look.tree import Branch
 from regard.look.words import Side, join_keys, join_queries
 from regard.tasks.task import task_named, task_of
 
@@ -75,6 +77,8 @@ class Look:
     origin: Origin = field(default_factory=Origin)
     off: Mapping[str, Collection[int]] = field(default_factory=dict)  # heads that were switched off
     passes: tuple[Passed, ...] = ()  # of a model that writes all at once
+    outlook: tuple[Outlook, ...] = ()  # of each piece of the target: what could have come, at any temperature
+    tree: tuple[Branch, ...] = ()  # of a beam search: everything that it considered
 
     def __repr__(self) -> str:
         """What was looked at, for a person at a prompt; a notebook shows the page."""

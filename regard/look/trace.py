@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from regard.attention.record import Tape, Vectors, record
 from regard.attention.site import Site
 from regard.data.inputs import Tokens
+from regard.look.outlook import Top, top
 
 Keep = Callable[[str], bool]  # which attentions to keep, by name
 Best = list[tuple[int, float]]  # the likeliest ids with their probabilities
@@ -41,7 +42,7 @@ class Step:
     logp: Tensor  # (R,) of the ids, as the step before gave it
     end: Tensor  # (R,) log p of the end token, as this step gave it
     heard: dict[str, Heard]
-    best: tuple[Tensor, Tensor]  # (R, RUNNERS + 1): the highest log p of what comes next, and their ids
+    top: Top  # the likeliest of what comes next
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,7 @@ class Watched(nn.Module):
         before = torch.zeros(len(ids)) if state.logp is None else state.logp.gather(1, ids[:, None])[:, 0]
         self.logp = logits.log_softmax(-1)
         new = {name: self._newest(calls[-1]) for name, calls in heard(tape, self.keep).items()}
-        best, likeliest = self.logp.topk(min(RUNNERS + 1, self.logp.shape[1]), -1)
-        self.steps.append(Step(ids, state.parent, before, self.logp[:, self.end], new, (best, likeliest)))
+        self.steps.append(Step(ids, state.parent, before, self.logp[:, self.end], new, top(self.logp)))
         return logits, WatchedState(inner, torch.arange(len(ids), device=ids.device), self.logp)
 
     def _newest(self, call: Heard) -> Heard:
@@ -131,6 +131,7 @@ class Trace:
     encoder: dict[str, list[Heard]]  # calls of the row (1, H, T, S)
     decoder: dict[str, list[Heard]]  # a call a step, of the winner's row (1, H, 1, S)
     best: tuple[Best, ...] = ()  # for each id that was written, the likeliest
+    tops: tuple[Top, ...] = ()  # and more of them, one row each
 
     @property
     def confidence(self) -> tuple[float, ...]:
@@ -153,7 +154,8 @@ def follow(watched: Watched, written: Sequence[int], *, begin: int, sentence: in
         logp=[*logp, float(final)],
         encoder={name: [_row(call, sentence) for call in calls] for name, calls in watched.started.items()},
         decoder={name: [_row(step.heard[name], row) for step, row in steps] for name in names},
-        best=tuple(_likeliest(step, row) for step, row in steps),
+        best=tuple(_likeliest(step.top, row) for step, row in steps),
+        tops=tuple(Top(*(part[row : row + 1] for part in step.top)) for step, row in steps),
     )
 
 
@@ -171,8 +173,8 @@ def _rows(steps: Sequence[Step], read: Sequence[int], sentence: int) -> list[int
     return rows[::-1]
 
 
-def _likeliest(step: Step, row: int) -> Best:
-    logp, ids = (part[row].tolist() for part in step.best)
+def _likeliest(found: Top, row: int) -> Best:
+    logp, ids = (part[row, : RUNNERS + 1].tolist() for part in (found.logp, found.ids))
     return [(number, math.exp(each)) for number, each in zip(ids, logp, strict=True)]
 
 

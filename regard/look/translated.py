@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from regard.attention.switch import heads_off
+from regard.decoding.beam import witnessed
 from regard.errors import DataError, ModelError
 from regard.look.at_once import look_at_once, writes_at_once
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps
+from regard.look.outlook import outlooks
 from regard.look.trace import RUNNERS, Watched, follow
+from regard.look.tree import grow
 from regard.look.words import Side
 from regard.tasks.translation.translator import Translator, load_readable
 
@@ -53,7 +56,7 @@ def look_at_translation(
         return replace(seen, origin=origin, off=silent)
     begin, end = tokenizer.begin_id, tokenizer.end_id
     watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
-    with heads_off(silent):
+    with heads_off(silent), witnessed() as rounds:
         (found,) = Translator(watched, tokenizer, translator.decode).stream([text], beam=beam)
     written = [*found.ids, *([] if found.truncated else [end])]
     trace = follow(watched, written, begin=begin)
@@ -73,6 +76,8 @@ def look_at_translation(
             Guess(sure, others(best, number, tokenizer, target=True))
             for number, sure, best in zip(written, trace.confidence, trace.best, strict=True)
         ),
+        outlook=outlooks(trace.tops, [0] * len(written), tokenizer, target=True),
+        tree=grow(rounds, tokenizer, penalty=translator.decode.length_penalty),
         score=found.score,
         truncated=found.truncated,
         beam=translator.decode.beam if beam is None else beam,

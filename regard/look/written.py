@@ -20,6 +20,7 @@ from regard.decoding.sampling import Sampling
 from regard.errors import ModelError, UsageError
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps_of
+from regard.look.outlook import outlooks, top
 from regard.look.trace import RUNNERS, heard
 from regard.look.translated import others
 from regard.look.words import Side
@@ -67,6 +68,8 @@ def look_at_writing(
         sides={"read": Side.of(ids[:-1], tokenizer), "target": Side.of(ids[1:], tokenizer)},
         maps=taped,
         guesses=_guesses(logp, ids[1:], tokenizer),
+        # A row at a time: no second table of all places and pieces is made.
+        outlook=outlooks((top(row[None]) for row in logp), [0] * len(logp), tokenizer),
         given=len(start) - 1,
         score=float(own.gather(1, torch.tensor(written)[:, None]).sum()) if written else 0.0,
         truncated=bool(tokens) and not ended,

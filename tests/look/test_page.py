@@ -1,5 +1,6 @@
 """The page in a real browser: pointing, opening, joining, walking; dark, narrow, by keyboard."""
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import torch
 from writers import drawn
 
 from regard.look.context import compare_word
+from regard.look.html import page as page_of
 from regard.look.look import Look, look
 from regard.tasks.language.writer import Writer
 
@@ -60,7 +62,7 @@ def test_a_head_is_opened_and_says_what_it_does(opened, file, seen):
     assert page.locator(".opened").text_content() == "encoder.0.self, head 2"
     facts = json.loads(seen.to_json())["maps"][0]["heads"][2]
     assert f"Entropy {facts['entropy']:.2f} bits" in page.locator(".facts").text_content()
-    assert page.locator(".facts .bar").count() == 6
+    assert page.locator(".facts .bar").count() == len(facts["shares"]) >= 6
     page.locator("canvas.large").scroll_into_view_if_needed()
     box = page.locator("canvas.large").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.6)
@@ -131,6 +133,56 @@ def test_steps_of_the_walk_appear_one_by_one(opened, file):
     assert page.locator(".concatenation").is_visible()
 
 
+def test_the_walk_begins_at_its_first_step_and_goes_on_by_itself(opened, file):
+    shown = opened(file)
+    page, now = shown.page, shown.page.locator("[aria-current=step]")
+    assert now.text_content() == "1Query"
+    assert page.get_by_role("button", name="Back").is_disabled()
+    page.get_by_role("button", name="Next").focus()
+    for name in ("2Keys", "3Scores"):
+        page.keyboard.press("Enter")
+        assert now.text_content() == name
+    assert page.evaluate("document.activeElement.dataset.does") == "next"
+    page.get_by_role("button", name="Back").click()
+    assert now.text_content() == "2Keys"
+    page.clock.install()
+    page.get_by_role("button", name="Play").click()
+    page.clock.run_for(2700)
+    assert now.text_content() == "3Scores"
+    assert page.evaluate("document.activeElement.dataset.does") == "play"
+    page.get_by_role("button", name="Pause").click()
+    page.clock.run_for(9000)
+    assert now.text_content() == "3Scores"
+    page.get_by_role("button", name="Play").click()
+    page.clock.run_for(30000)
+    assert now.text_content() == "7Concatenate"
+    page.get_by_role("button", name="Again").click()
+    assert now.text_content() == "1Query"
+    shown.quiet(file)
+
+
+NAMES = """(() => { window.drawn = []; const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+        const m = this.getTransform();
+        window.drawn.push({ text, size: parseFloat(this.font.match(/([\\d.]+)px/)[1]), x: m.e, slant: m.b });
+        return fill.call(this, text, ...where); }; })()"""
+
+
+@pytest.mark.parametrize("width", [1280, 900, 390])
+def test_names_of_columns_do_not_touch(browser, make, tmp_path, width):
+    """Neighbours in a slanted row stand apart by their distance along the edge times sin 45°."""
+    look(make(1, extra=3), " ".join(["the small dog runs to a house,"] * 3)).save(tmp_path / "long.html")
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.add_init_script(NAMES)
+    page.goto((tmp_path / "long.html").as_uri())
+    names = [each for each in page.evaluate("window.drawn") if each["slant"]]
+    assert len(names) > 20
+    gaps = [later["x"] - name["x"] for name, later in itertools.pairwise(names)]
+    for name, gap in zip(names, gaps, strict=False):
+        assert gap <= 0 or gap * 2**-0.5 >= name["size"] - 0.01  # a row that is drawn again begins anew
+    page.context.close()
+
+
 def test_the_keyboard_reaches_everything(opened, file):
     page = opened(file).page
     page.locator(".links .queries button").first.focus()
@@ -171,6 +223,52 @@ def test_a_phone_needs_no_sideways_scrolling(opened, file):
     assert page.locator(".links-board.columns").count() == 1
     page.locator(".links .queries button").first.tap()
     assert page.locator(".links .word.focused").count() == 1
+
+
+def test_on_a_phone_no_head_and_no_column_of_the_walk_is_cut_off(opened, make, tmp_path):
+    look(make(1, model__n_heads=4), "the small dog runs to a house.").save(tmp_path / "phone.html")
+    page = opened(tmp_path / "phone.html", viewport={"width": 390, "height": 844}, is_mobile=True).page
+    page.locator(".steps button").nth(6).click()
+    assert page.locator(".small").count() == 2 * 5
+    for part in (".small", "td.softmax", "td.softmax .figure", ".gathered td"):
+        inside = page.locator(part).evaluate_all(
+            """(all) => all.every((node) => { const box = node.getBoundingClientRect();
+                const card = node.closest(".card").getBoundingClientRect();
+                return box.width > 0 && box.left >= card.left && box.right <= card.right; })"""
+        )
+        assert inside, part
+    for part in (".walk .scroll", ".grid[role=group]"):
+        assert page.locator(part).evaluate("node => node.scrollWidth <= node.clientWidth"), part
+
+
+def test_another_text_opens_its_own_sharpest_layer_unless_one_was_chosen(opened, make, tmp_path):
+    """The layer of a first fragment must not stay when the whole sentence has another one that is clearer."""
+    fragment, whole = (
+        look(make(1), text, only=["decoder.0.cross", "decoder.1.cross"]).to_dict()
+        for text in ("the", "the man, a dog runs to 狗.")
+    )
+    fragment["alignment"]["layer"], whole["alignment"]["layer"] = 0, 1
+    path = tmp_path / "typed.html"
+    path.write_text(_with_switch(page_of(fragment), json.dumps(whole)), encoding="utf-8")
+    page = opened(path).page
+    assert page.locator(".opened").text_content() == "decoder.0.cross, mean of 3 heads"
+    page.locator(".power").first.click()
+    assert page.locator(".opened").text_content() == "decoder.1.cross, mean of 3 heads"
+    page = opened(path).page
+    page.locator('[data-layer="0"][data-head="2"]').click()
+    page.locator(".power").first.click()
+    assert page.locator(".opened").text_content() == "decoder.0.cross, head 2"
+
+
+def test_a_head_that_looks_by_content_is_named_by_an_example(opened, file, seen):
+    shown = opened(file)
+    heads = [(one, head) for one in seen.to_dict()["maps"] if one["kind"] == "cross" for head in one["heads"]]
+    tags = shown.page.locator(".switchable .habit, .small .habit").all_text_contents()
+    named = [f"{head['examples'][0][0]} → {head['examples'][0][1]}" for _, head in heads]
+    content = [i for i, (_, head) in enumerate(heads) if head["behaviour"] == "content"]
+    assert content
+    for i in content:
+        assert tags[i + 1 + i // 3] == named[i]  # the mean of its layer stands before every three heads
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -238,6 +336,7 @@ def test_pieces_of_a_language_model_have_runners_up(opened, tmp_path):
     page.locator(".tokens .word").nth(6).click()
     told = page.locator(".tokens .bar.own").text_content()
     assert f"{100 * seen.guesses[6].confidence:.1f}%" in told
-    assert page.locator(".tokens .bar").count() == 1 + 5
+    own = seen.target.tokens[6] in seen.outlook[6].pieces[:8]
+    assert page.locator(".tokens .bar").count() == 8 + (not own) + 1
     assert page.locator(".links .queries [aria-pressed=true]").count() == 1
     shown.quiet(tmp_path / "written.html")

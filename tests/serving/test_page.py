@@ -108,6 +108,59 @@ def test_alternatives_take_the_place_of_the_first(visit, site):
     assert shown.said() == best
 
 
+def test_of_other_readings_only_what_differs_stands_out(visit):
+    """Two places that differ, with the same words between them and after them."""
+    readings = ["one two three four five six.", "one 2 three four 5 six.", "two three four five six."]
+    told = {"translatedText": readings[0], "alternatives": readings[1:], "words": []}
+    done = f"event: done\ndata: {json.dumps(told)}\n\n"
+
+    def answer(route: Any) -> None:
+        route.fulfill(status=200, body=done, content_type="text/event-stream")
+
+    page = visit(before=lambda page: page.route("**/translate", answer)).page
+    page.locator("textarea").fill("a b")
+    page.locator(".reading").first.wait_for()
+    marked = "all => all.map((node) => [...node.querySelectorAll('strong')].map((each) => each.textContent))"
+    assert page.locator(".reading").evaluate_all(marked) == [["2 ", "5 "], []]
+
+
+def test_an_empty_page_offers_sentences_to_begin_with(visit, site):
+    shown = visit()
+    page = shown.page
+    offered = page.locator(".examples button")
+    assert offered.all_text_contents() == ["Two dogs run through the snow.", "5 hours ago"]
+    page.get_by_label("Swap the languages").click()
+    page.wait_for_function("() => document.querySelector('.examples button').lang === 'de'")
+    assert offered.first.text_content() == "Zwei Hunde laufen durch den Schnee."
+    offered.nth(1).click()
+    assert page.locator("textarea").input_value() == "vor 5 Stunden"
+    assert shown.said() == site.translate("vor 5 Stunden", source="de", target="en")["translatedText"]
+    shown.inside()
+    assert not offered.first.is_visible()
+    shown.calm()
+
+
+def test_a_long_text_leaves_what_is_below_in_reach(visit):
+    lines = "a b c d e f g h.\n" * 30
+    done = f"event: done\ndata: {json.dumps({'translatedText': lines.upper()})}\n\n"
+
+    def answer(route: Any) -> None:
+        route.fulfill(status=200, body=done, content_type="text/event-stream")
+
+    page = visit(before=lambda page: page.route("**/translate", answer)).page
+    page.locator("textarea").fill(lines)
+    page.wait_for_function("() => document.querySelector('.answer').textContent.startsWith('A B')")
+    assert page.locator("[data-value=inside]").bounding_box()["y"] < 900
+    for part in ("textarea", ".answer"):
+        assert page.locator(part).evaluate("node => node.scrollHeight > node.clientHeight")
+    page.locator("textarea").press("Control+Home")
+    page.locator("textarea").press("Control+End")
+    page.wait_for_function(  # one sees where one types, and what is marked lies behind it
+        """() => { const [area, mirror] = ["textarea", ".mirror"].map((each) => document.querySelector(each));
+            return area.scrollTop > 0 && mirror.scrollTop === area.scrollTop; }"""
+    )
+
+
 def test_languages_are_chosen_and_swapped(visit, site):
     shown = visit("a b")
     page = shown.page
@@ -226,7 +279,13 @@ def test_the_model_tells_of_itself(visit, site, model):
     assert card.locator("h3").text_content().startswith("A translator trained on")
     assert "BLEU" in card.locator("table").first.text_content()
     assert page.locator(".chart svg path").count() >= 1
+    points = site.get("/model").tree[0]["metrics"]
+    minutes = max(each["seconds"] for each in points if "loss" in each or "valid_loss" in each) / 60
+    ends = page.locator(".chart svg").first.locator(".foot")
+    assert float(ends.last.text_content().removesuffix(" min")) == pytest.approx(minutes, rel=0.01)
     box = page.locator(".chart svg").first.bounding_box()
+    foot = ends.last.bounding_box()
+    assert foot["x"] + foot["width"] == pytest.approx(box["x"] + box["width"] - 12, abs=2)
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     assert re.search(
         r"step \d+, [\d.]+ min: training [\d.]+", page.locator(".chart-told").first.text_content()

@@ -1,17 +1,30 @@
 // The whole page about one answer of a model. `mountLook` draws it from a document (docs/look.md); with
 // `switchHeads`, a function that asks a server for the document without some heads, heads can be switched
 // off.
+import { drawBeam } from "./beam.js";
 import { element, segmented } from "./dom.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
 import { drawPasses } from "./passes.js";
 import { header, onTheme } from "./theme.js";
 import { drawTokens } from "./tokens.js";
-import { drawWalk } from "./walk.js";
-import { joinWeights, meanWeights, unitsOf } from "./words.js";
+import {
+  edges,
+  firstLayer,
+  fitsWords,
+  gridViews,
+  kindsOf,
+  kindText,
+  linksView,
+  mapOf,
+  MEAN,
+  tableView,
+  titleOf,
+} from "./view.js";
+import { drawWalk, LAST_STEP } from "./walk.js";
 
-const MEAN = -1;
-const PARTS = ["tools", "links", "tokens", "passes", "grid", "habits", "large", "walk"];
+const PACE = 2600; // ms that a step of the walk stands while it plays
+const PARTS = ["tools", "links", "tokens", "beam", "passes", "grid", "habits", "large", "walk"];
 
 /* The page of a file: its data lies beside the script. */
 export function showLook(root) {
@@ -26,12 +39,17 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     layer: null,
     head: MEAN,
     joined: fitsWords(data),
+    held: false, // a person chose the layer, and
+    united: false, // words or pieces: another text does not change them
     threshold: 0.05,
     picked: null,
     piece: null,
     token: null,
     pass: null,
-    step: 6,
+    heat: null, // which of the temperatures; 1 unless chosen
+    all: false, // of the beam also what was dropped at once
+    step: 0,
+    playing: null, // the timer of a walk that goes on by itself
     before: null,
   };
   const slots = Object.fromEntries(
@@ -44,7 +62,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
   function set(change, parts = PARTS) {
     Object.assign(view, change);
     if ("kind" in change)
-      Object.assign(view, { layer: null, head: MEAN, picked: null, piece: null, ...change });
+      Object.assign(view, { layer: null, head: MEAN, held: false, picked: null, piece: null, ...change });
     if (view.layer === null) view.layer = firstLayer(view);
     for (const part of parts) painters[part]();
   }
@@ -55,7 +73,24 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       links = drawLinks(slots.links, linksView(view), { pick: (at) => choose(at) });
     },
     tokens: () =>
-      view.data.sides.target && drawTokens(slots.tokens, view.data, { chosen: view.token, choose: follow }),
+      view.data.sides.target &&
+      drawTokens(slots.tokens, view.data, {
+        chosen: view.token,
+        choose: follow,
+        heat: view.heat,
+        warm: (heat) => Object.assign(view, { heat }),
+      }),
+    beam: () => {
+      slots.beam.parentElement.hidden = !view.data.tree;
+      if (view.data.tree)
+        drawBeam(slots.beam, view.data, {
+          all: view.all,
+          turn: (all) => {
+            set({ all }, ["beam"]);
+            slots.beam.querySelector("input").focus({ preventScroll: true });
+          },
+        });
+    },
     passes: () =>
       view.data.passes &&
       drawPasses(slots.passes, view.data, {
@@ -67,7 +102,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
         chosen: view,
         threshold: view.threshold,
         open: (layer, head) => {
-          set({ layer, head });
+          set({ layer, head, held: true });
           focusOn(slots.grid, layer, head);
         },
         off: view.data.off,
@@ -91,7 +126,7 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       }),
     walk: () => {
       root.querySelector(".opened").textContent = titleOf(view);
-      paintWalk(slots.walk, view, set);
+      paintWalk(slots.walk, view, set, play);
     },
   };
   function choose(at) {
@@ -104,6 +139,17 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       document.activeElement === document.body
     )
       pressed.focus({ preventScroll: true });
+  }
+  /* Let the walk go on by itself, or stop it. */
+  function play(on) {
+    clearInterval(view.playing);
+    view.playing = on ? setInterval(() => (root.isConnected ? stride() : play(false)), PACE) : null;
+    set(on && view.step === LAST_STEP ? { step: 0 } : {}, ["walk"]);
+  }
+  function stride() {
+    view.step += 1;
+    if (view.step >= LAST_STEP) play(false);
+    else set({}, ["walk"]);
   }
   /* A piece of what comes next: the row that foresaw it is the one of the same number. */
   function follow(piece) {
@@ -128,6 +174,8 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
   function update(fresh, before = null) {
     view.before = Object.values(fresh.off).some((heads) => heads.length) ? before : null;
     slots.translation.replaceChildren(...sentence(fresh, view.before));
+    if (!view.held) view.layer = null; // what was sharpest in a fragment need not be in the whole
+    if (!view.united) view.joined = fitsWords(fresh);
     set({ data: fresh, picked: null, piece: null, token: null, pass: null });
   }
   slots.translation.replaceChildren(...sentence(data, null));
@@ -146,6 +194,7 @@ function layout(slots, data, chrome) {
     section("hero", "Links between words", slots.links),
     data.sides.target &&
       section("foreseen", "Piece by piece", element("h2", {}, "Piece by piece"), slots.tokens),
+    section("searched", "The beam", element("h2", {}, "The beam"), slots.beam),
     data.passes && section("passed", "Pass by pass", element("h2", {}, "Pass by pass"), slots.passes),
     element(
       "div",
@@ -233,101 +282,12 @@ function tools(view, kinds, set, slot) {
         ["pieces", "Pieces"],
       ],
       view.joined ? "words" : "pieces",
-      (unit) => again(unit, { joined: unit === "words", picked: null }),
+      (unit) => again(unit, { joined: unit === "words", united: true, picked: null }),
     ),
   ];
 }
 
-/* Languages without spaces have no words to join to. */
-function fitsWords(data) {
-  return Object.values(data.sides).every((side) => side.tokens.length <= 4 * side.words.length);
-}
-
-/* The kinds of attention there are, what looks from one side to another first. */
-function kindsOf(data) {
-  const kinds = [...new Set(data.maps.map((map) => map.kind))];
-  return kinds.sort((a, b) => (b === "cross") - (a === "cross"));
-}
-
-/* Who looks at whom, in a sentence. */
-function kindText(view) {
-  const { queries, keys, causal } = mapsOf(view)[0];
-  const [looking, seen] = [view.data.sides[queries].title, view.data.sides[keys].title];
-  if (queries !== keys) return `${looking} looks at ${seen.toLowerCase()}.`;
-  return causal ? `${looking}: each place looks back.` : `${looking}: all places look at each other.`;
-}
-
-function mapsOf(view) {
-  return view.data.maps.filter((map) => map.kind === view.kind);
-}
-
-function mapOf(view) {
-  return mapsOf(view).find((map) => map.layer === view.layer);
-}
-
-function firstLayer(view) {
-  const layers = mapsOf(view).map((map) => map.layer);
-  return view.kind === "cross" && view.data.alignment && layers.includes(view.data.alignment.layer)
-    ? view.data.alignment.layer
-    : layers[layers.length - 1];
-}
-
-/* The edges of a map; keys that are no places of the sentence get numbers. */
-function edges(view, map, joined) {
-  const queries = unitsOf(view.data, map.queries, joined);
-  let keys = unitsOf(view.data, map.keys, joined);
-  const columns = map.heads[0].weights[0].length;
-  if (columns !== view.data.sides[map.keys].tokens.length)
-    keys = Array.from({ length: columns }, (_, j) => ({ text: `row ${j}`, first: j, end: j + 1 }));
-  return { queries, keys };
-}
-
-function tableOf(view, map, head) {
-  const { queries, keys } = edges(view, map, view.joined);
-  return joinWeights(
-    head === MEAN ? meanWeights(map.heads.map((each) => each.weights)) : map.heads[head].weights,
-    queries,
-    keys,
-  );
-}
-
-function tableView(view) {
-  const map = mapOf(view);
-  return { ...edges(view, map, view.joined), weights: tableOf(view, map, view.head) };
-}
-
-function gridViews(view) {
-  return mapsOf(view).map((map) => ({
-    map,
-    tables: [MEAN, ...map.heads.keys()].map((head) => tableOf(view, map, head)),
-  }));
-}
-
-function linksView(view) {
-  const map = mapOf(view),
-    same = map.queries === map.keys;
-  return {
-    ...tableView(view),
-    data: view.data,
-    threshold: view.threshold,
-    picked: view.picked,
-    hint: "Point at a word to follow it; click to keep it.",
-    sides: {
-      keys: view.data.sides[map.keys].title + (same ? ", looked at" : ""),
-      queries: view.data.sides[map.queries].title + (same ? ", looking" : ""),
-      confident: map.queries === "target",
-    },
-  };
-}
-
-function titleOf(view) {
-  const map = mapOf(view);
-  return view.head === MEAN
-    ? `${map.name}, mean of ${map.heads.length} heads`
-    : `${map.name}, head ${view.head}`;
-}
-
-function paintWalk(slot, view, set) {
+function paintWalk(slot, view, set, play) {
   const map = mapOf(view),
     head = view.head === MEAN ? sharpestHead(map) : view.head;
   const heading = element(
@@ -350,6 +310,7 @@ function paintWalk(slot, view, set) {
   const { queries, keys } = edges(view, map, false);
   const query = Math.min(view.piece ?? longest(queries), queries.length - 1);
   const body = element("div");
+  const held = slot.contains(document.activeElement) ? document.activeElement.dataset.does : undefined;
   slot.replaceChildren(heading, body);
   const stay = (selector) => slot.querySelector(selector)?.focus({ preventScroll: true });
   drawWalk(
@@ -357,9 +318,12 @@ function paintWalk(slot, view, set) {
     { map, head, query, queries, keys },
     {
       step: view.step,
-      go: (step) => {
-        set({ step }, ["walk"]);
-        stay("[aria-current=step]");
+      playing: view.playing !== null,
+      play,
+      go: (step, from = "[aria-current=step]") => {
+        view.step = step;
+        play(false);
+        stay(from);
       },
       pick: (piece) => {
         set({ piece }, ["walk"]);
@@ -367,6 +331,7 @@ function paintWalk(slot, view, set) {
       },
     },
   );
+  if (held) stay(`[data-does=${held}]`);
 }
 
 function sharpestHead(map) {

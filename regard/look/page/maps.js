@@ -9,8 +9,22 @@ const HABITS = {
   first: "Rests mostly on the first place.",
   last: "Rests mostly on the last place.",
   spread: "Spreads its weight almost evenly.",
+  twin: "Looks mostly at the same word elsewhere.",
+  marks: "Rests mostly on punctuation.",
   content: "Looks by content: no fixed place explains it.",
 };
+const NAMES = { twin: "same word", marks: "punctuation", same: "same place" };
+
+/* What stands under a head: its habit, or where it has none of its own its strongest example. */
+function habitOf({ behaviour, examples = [] }) {
+  if (behaviour !== "content" || !examples.length) return NAMES[behaviour] ?? behaviour;
+  return `${examples[0][0]} → ${examples[0][1]}`;
+}
+
+function examplesText(examples = []) {
+  const told = examples.map(([query, key, weight]) => `“${query}” at “${key}” ${percent(weight)}`);
+  return told.length ? ` Most sharply ${told.join(", ")}.` : "";
+}
 
 /* views = [{map, tables}] a layer; the first table of a layer is the mean of its heads. */
 export function drawGrid(root, views, { chosen, open, off = null, toggle = null, threshold = 0 }) {
@@ -40,13 +54,14 @@ export function drawGrid(root, views, { chosen, open, off = null, toggle = null,
         type: "button",
         class: `small${silent ? " silent" : ""}`,
         "aria-pressed": String(chosen.layer === map.layer && chosen.head === head),
-        "aria-label": facts ? `${name}: ${facts.behaviour}, entropy ${facts.entropy.toFixed(1)} bits` : name,
+        "aria-label": facts ? `${name}: ${habitOf(facts)}, entropy ${facts.entropy.toFixed(1)} bits` : name,
         "data-head": head,
         "data-layer": map.layer,
         onclick: () => open(map.layer, head),
       },
       thumbnail(table, shades, threshold),
-      element("span", { class: "tag" }, head < 0 ? "mean" : `${head} · ${facts.behaviour}`),
+      element("span", { class: "tag" }, head < 0 ? "mean" : `head ${head}`),
+      element("span", { class: "habit", title: facts && habitOf(facts) }, facts ? habitOf(facts) : "of all"),
     );
     if (!toggle || head < 0) return button;
     return element(
@@ -122,7 +137,7 @@ function layOutMap(queries, keys, room) {
   const left = widest(queries) + 14,
     slant = widest(keys) * 0.71 + 16,
     over = measure(keys[keys.length - 1].text) * 0.71;
-  const cell = Math.max(9, Math.min(30, Math.floor((room - left - 4) / (keys.length + 0.5))));
+  const cell = Math.max(12, Math.min(30, Math.floor((room - left - 4) / (keys.length + 0.5))));
   const width = left + cell * keys.length + Math.max(over - cell / 2 + 6, 2),
     height = slant + cell * queries.length + 2;
   return {
@@ -140,10 +155,11 @@ function layOutMap(queries, keys, room) {
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
-const MAP_FONT = "13px system-ui, sans-serif";
+const mapFont = (size) => `${size}px system-ui, sans-serif`;
+const LARGEST = 13;
 
 function measure(text) {
-  ruler.font = MAP_FONT;
+  ruler.font = mapFont(LARGEST);
   return ruler.measureText(text).width;
 }
 
@@ -167,12 +183,13 @@ function paintMap(canvas, plan, { queries, keys, weights }, threshold, at) {
     }),
   );
   const [ink, muted, accent] = ["--ink", "--muted", "--accent"].map((name) => rgb(colour(name)));
-  const font = (on) => (on ? `600 ${MAP_FONT}` : cell < 12 ? "9px system-ui, sans-serif" : MAP_FONT);
+  // Slanted names stand cell / √2 apart, and are no taller than that.
+  const font = (on, room) => `${on ? "600 " : ""}${mapFont(Math.min(LARGEST, Math.floor(room)))}`;
   context.textBaseline = "middle";
   context.textAlign = "right";
   queries.forEach((unit, i) => {
     const on = at && at[0] === i;
-    context.font = font(on);
+    context.font = font(on, cell - 1);
     context.fillStyle = on ? accent : unit.special ? muted : ink;
     context.fillText(unit.text, left - 8, top + (i + 0.5) * cell, 130);
   });
@@ -182,7 +199,7 @@ function paintMap(canvas, plan, { queries, keys, weights }, threshold, at) {
     context.save();
     context.translate(left + (j + 0.5) * cell, top - 6);
     context.rotate(-Math.PI / 4);
-    context.font = font(on);
+    context.font = font(on, cell * Math.SQRT1_2);
     context.fillStyle = on ? accent : unit.special ? muted : ink;
     context.fillText(unit.text, 0, 0, 130);
     context.restore();
@@ -200,7 +217,7 @@ export function drawFacts(facts) {
     element(
       "div",
       { class: "bar" },
-      element("span", {}, name),
+      element("span", {}, NAMES[name] ?? name),
       element(
         "span",
         { class: "track" },
@@ -212,7 +229,11 @@ export function drawFacts(facts) {
   return element(
     "div",
     { class: "facts" },
-    element("p", {}, `${HABITS[facts.behaviour]} Entropy ${facts.entropy.toFixed(2)} bits.`),
+    element(
+      "p",
+      {},
+      `${HABITS[facts.behaviour]}${examplesText(facts.examples)} Entropy ${facts.entropy.toFixed(2)} bits.`,
+    ),
     element("div", { class: "bars" }, bars),
   );
 }

@@ -27,8 +27,10 @@ const STEPS = [
   ],
 ];
 
+export const LAST_STEP = STEPS.length - 1;
+
 /* walk = {map, head, query, queries, keys} in pieces. */
-export function drawWalk(root, walk, { step, go, pick }) {
+export function drawWalk(root, walk, { step, playing, play, go, pick }) {
   const { map, head, query, queries, keys } = walk;
   const parts = compute(map, head, query);
   const chips = element(
@@ -64,6 +66,7 @@ export function drawWalk(root, walk, { step, go, pick }) {
   root.replaceChildren(
     chips,
     stepper(step, go),
+    controls(step, playing, play, go),
     element("p", { class: "explain", "aria-live": "polite" }, STEPS[step][1]),
     board,
   );
@@ -93,6 +96,22 @@ function stepper(step, go) {
   );
   roving(list, "button");
   return list;
+}
+
+/* One step back, one on, or all of them by themselves. */
+function controls(step, playing, play, go) {
+  const button = (does, text, onclick, more = {}) =>
+    element("button", { type: "button", "data-does": does, onclick, ...more }, text);
+  const to = step === LAST_STEP ? 0 : step + 1;
+  return element(
+    "div",
+    { class: "step-buttons", role: "group", "aria-label": "Go through the steps" },
+    button("back", "Back", () => go(step - 1, step > 1 ? "[data-does=back]" : "[data-does=next]"), {
+      disabled: step === 0,
+    }),
+    button("next", step === LAST_STEP ? "Again" : "Next", () => go(to, "[data-does=next]")),
+    button("play", playing ? "Pause" : "Play", () => play(!playing)),
+  );
 }
 
 /* Every number of the walk; what was taped is taken, the rest is computed from it. */

@@ -4,6 +4,8 @@ import { element, percent } from "./look/dom.js";
 import { places } from "./source.js";
 
 const SURE = 0.8; // from here on nothing is tinted
+const KEPT = 8; // words around what differs
+const MOST_PAIRS = 4_000_000; // of words that are compared; in longer texts all between the ends differs
 
 export function answerSheet({ aimed, chosen }) {
   const node = element("div", {
@@ -158,21 +160,50 @@ export function drawAlternatives(root, readings, shown, choose) {
   );
 }
 
+/* The words of a text, those that another one has not in bold; of what both have long only the ends. */
 function differing(text, other) {
-  const one = text.split(/(?<=\s)/),
-    two = other.split(/(?<=\s)/);
-  const room = Math.min(one.length, two.length);
+  const words = text.split(/(?<=\s)|(?=[\p{P}]+(?:\s|$))/u);
+  const both = shared(words, other.split(/(?<=\s)|(?=[\p{P}]+(?:\s|$))/u));
+  const parts = [];
+  for (let at = 0; at < words.length;) {
+    let end = at + 1;
+    while (end < words.length && both[end] === both[at]) end++;
+    const run = words.slice(at, end);
+    if (!both[at]) parts.push(element("strong", {}, run.join("")));
+    else parts.push(shortened(run, at > 0, end < words.length));
+    at = end;
+  }
+  return parts;
+}
+
+/* A run of words that both have: what lies further than KEPT words from a difference is left out. */
+function shortened(run, before, after) {
+  if (run.length <= KEPT * (before + after) + 1 || !(before || after)) return run.join("");
+  return `${run.slice(0, before * KEPT).join("")}… ${run.slice(run.length - after * KEPT).join("")}`;
+}
+
+/* Which words are in the longest sequence that both texts have, in order. */
+function shared(one, two) {
   let head = 0,
     tail = 0;
-  while (head < room && one[head] === two[head]) head++;
-  while (tail < room - head && one.at(-1 - tail) === two.at(-1 - tail)) tail++;
-  const end = one.length - tail;
-  const before = one.slice(Math.max(0, head - 12), head).join("");
-  return [
-    head > 12 ? "… " : "",
-    before,
-    element("strong", {}, one.slice(head, end).join("")),
-    one.slice(end, end + 12).join(""),
-    tail > 12 ? " …" : "",
-  ];
+  const room = Math.min(one.length, two.length),
+    bare = (word) => word.trimEnd();
+  while (head < room && bare(one[head]) === bare(two[head])) head++;
+  while (tail < room - head && bare(one.at(-1 - tail)) === bare(two.at(-1 - tail))) tail++;
+  const both = one.map((_, i) => i < head || i >= one.length - tail);
+  const [rows, columns] = [one.length - head - tail, two.length - head - tail];
+  if (rows * columns > MOST_PAIRS) return both;
+  // longest[i][j]: how many words the rest of one from i and the rest of two from j have in common
+  const longest = Array.from({ length: rows + 1 }, () => new Uint16Array(columns + 1));
+  const same = (i, j) => bare(one[head + i]) === bare(two[head + j]);
+  for (let i = rows - 1; i >= 0; i--)
+    for (let j = columns - 1; j >= 0; j--)
+      longest[i][j] = same(i, j) ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
+  for (let i = 0, j = 0; i < rows && j < columns;)
+    if (same(i, j)) {
+      both[head + i++] = true;
+      j++;
+    } else if (longest[i + 1][j] >= longest[i][j + 1]) i++;
+    else j++;
+  return both;
 }

@@ -5,7 +5,9 @@ const HEIGHT = 190,
   LEFT = 40,
   RIGHT = 12,
   TOP = 12,
-  BOTTOM = 24;
+  BOTTOM = 24,
+  RULES = 4,
+  APART = 58; // between the last round number and the end
 
 /* lines = [{name, key, class, dots}] over the points' minutes. */
 export function chart(title, points, lines, format) {
@@ -40,7 +42,7 @@ export function chart(title, points, lines, format) {
       all.map(([x]) => x),
       0,
     ),
-    ys: range(all.map(([, y]) => y)),
+    ys: rounded(range(all.map(([, y]) => y))),
   };
   const paint = () => draw(canvas, series, frame, Math.max(220, figure.clientWidth));
   new ResizeObserver(paint).observe(figure);
@@ -62,11 +64,22 @@ function range(values, floor = null) {
   return [low, high > low ? high : low + 1];
 }
 
-/* Round numbers between two bounds, about `count` of them. */
-function ticks([low, high], count) {
+/* The distance of round numbers, of which there are about `count` between two bounds. */
+function strideOf([low, high], count) {
   const rough = (high - low) / count,
     power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
+}
+
+/* Bounds that are round numbers themselves, so that a rule lies above the highest value too. */
+function rounded(bounds) {
+  const step = strideOf(bounds, RULES);
+  return [Math.floor(bounds[0] / step + 1e-6) * step, Math.ceil(bounds[1] / step - 1e-6) * step];
+}
+
+/* Round numbers between two bounds, about `count` of them. */
+function ticks([low, high], count) {
+  const step = strideOf([low, high], count);
   const found = [];
   for (let tick = Math.ceil(low / step) * step; tick <= high + step * 1e-6 && found.length < 20; tick += step)
     found.push(Number(tick.toPrecision(6)));
@@ -86,7 +99,7 @@ function draw(canvas, series, frame, width) {
     put = (value) => value.toFixed(1);
   canvas.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
   canvas.setAttribute("width", width);
-  const grid = ticks(frame.ys, 4).map((tick) =>
+  const grid = ticks(frame.ys, RULES).map((tick) =>
     shape(
       "g",
       {},
@@ -94,13 +107,13 @@ function draw(canvas, series, frame, width) {
       shape("text", { x: LEFT - 8, y: put(y(tick) + 4), "text-anchor": "end" }, String(tick)),
     ),
   );
-  const feet = ticks(frame.xs, 5).map((tick, i, every) =>
-    shape(
-      "text",
-      { x: put(x(tick)), y: HEIGHT - 6, "text-anchor": i === every.length - 1 ? "end" : "middle" },
-      i === every.length - 1 ? `${tick} min` : String(tick),
-    ),
-  );
+  const last = frame.xs[1];
+  const foot = (tick, text, anchor) =>
+    shape("text", { class: "foot", x: put(x(tick)), y: HEIGHT - 6, "text-anchor": anchor }, text);
+  const feet = ticks(frame.xs, 5)
+    .filter((tick) => x(last) - x(tick) > APART)
+    .map((tick) => foot(tick, String(tick), "middle"));
+  feet.push(foot(last, `${Number(last.toPrecision(3))} min`, "end")); // where the curve ends
   const lines = series.flatMap((line) => [
     shape("path", {
       class: `line ${line.class}`,

@@ -10,15 +10,20 @@ const SETTLED = 350; // ms after the last translation
 export class Inside {
   /* `ask(text, off, signal)` brings the document of one sentence (docs/look.md), or of the text as it is with
      `single`; `doing` says when heads are off, `switched` is told when they were switched. */
-  constructor(root, ask, { single = false, doing = " while it writes", switched = () => {} } = {}) {
+  constructor(
+    root,
+    ask,
+    { single = false, doing = " while it writes", switched = () => {}, examples = "" } = {},
+  ) {
     Object.assign(this, { root, ask, single, doing, switched, sentences: [], at: 0, off: {} });
     Object.assign(this, { view: null, stale: true, whole: null, wanted: null });
     this.chooser = element("div", { class: "chooser" });
     this.alarm = notice();
     this.hint = element(
-      "p",
+      "div",
       { class: "card hint empty" },
-      "Write a sentence above: what every head looks at is drawn here.",
+      element("p", {}, "Write a sentence above: what every head looks at is drawn here."),
+      examples,
     );
     this.body = element("div", { class: "inside" });
     this.body.hidden = true;

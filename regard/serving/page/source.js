@@ -22,6 +22,12 @@ export function sourceField({ typed, moved }, label = "Text to translate", hint 
     if (document.activeElement === area) moved(area.selectionStart);
   });
 
+  /* A long text is scrolled; what lies behind it goes along. */
+  function follow() {
+    mirror.scrollTop = area.scrollTop;
+  }
+  area.addEventListener("scroll", follow, { passive: true });
+
   /* Mark spans [[start, end], ...] of the text and hand back their elements. */
   function mark(spans) {
     const text = area.value,
@@ -33,6 +39,7 @@ export function sourceField({ typed, moved }, label = "Text to translate", hint 
       at = end;
     }
     mirror.replaceChildren(...parts, `${text.slice(at)}\u200b`);
+    follow();
     return [...mirror.querySelectorAll("mark")];
   }
   mark([]);

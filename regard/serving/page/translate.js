@@ -4,6 +4,7 @@ import { element, segmented } from "./look/dom.js";
 import { answerSheet, drawAlternatives } from "./answer.js";
 import { get, newest, post, translation } from "./api.js";
 import { deskOf } from "./desk.js";
+import { examplesOf } from "./examples.js";
 import { foot, panelsOf, top } from "./frame.js";
 import { glossaryEditor } from "./glossary.js";
 import { Inside } from "./inside.js";
@@ -64,8 +65,11 @@ class Page {
       },
     });
     this.layOut();
-    this.inside = new Inside(this.panels.inside, (q, off, signal) =>
-      post("attention", { q, ...this.wanted(), heads_off: off }, signal),
+    this.examples = element("div", { class: "examples", role: "group", "aria-label": "Examples" });
+    this.inside = new Inside(
+      this.panels.inside,
+      (q, off, signal) => post("attention", { q, ...this.wanted(), heads_off: off }, signal),
+      { examples: this.examples },
     );
     this.glossary = glossaryEditor(this.panels.glossary.firstChild, {
       changed: () => this.wish(PAUSE_TERMS),
@@ -98,6 +102,8 @@ class Page {
       this.typed(0);
     });
     addEventListener("resize", () => this.sheet.aim(null));
+    for (const scrolled of [this.field.area, this.sheet.node])
+      scrolled.addEventListener("scroll", () => this.sheet.aim(null), { passive: true });
   }
 
   /* With the text and the languages that the address holds, so that a page can be passed on. */
@@ -144,7 +150,28 @@ class Page {
       segmented("How it is written", choices, this.model, again),
     );
     this.inside.forget();
+    this.offerExamples();
     this.about();
+    this.typed(0);
+  }
+
+  /* Sentences in the language that is translated from, to begin with. */
+  offerExamples() {
+    const code = this.known().source;
+    this.examples.replaceChildren(
+      ...examplesOf(code).map((text) =>
+        element(
+          "button",
+          { type: "button", lang: code, dir: "auto", onclick: () => this.tryOut(text) },
+          text,
+        ),
+      ),
+    );
+  }
+
+  tryOut(text) {
+    this.field.set(text);
+    this.field.area.focus({ preventScroll: true });
     this.typed(0);
   }
 
