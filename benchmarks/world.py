@@ -192,7 +192,7 @@ def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
         log = folder / f"log{number}"
         words = ["--standalone", "--max-restarts", "3", "--nproc_per_node", str(size)]
         agent = start(command(files, out, asked, *words), log)
-        while len(ranks := children(agent.pid)) < size:
+        while len(ranks := children(agent.pid)) < size and agent.poll() is None:
             time.sleep(0.05)
         steps = moments.randrange(options.steps)
         while agent.poll() is None and _reached(out) < steps:  # a moment by steps: machines differ
@@ -200,7 +200,7 @@ def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
         ranks = children(agent.pid) or ranks
         try:
             os.kill(moments.choice(ranks), signal.SIGKILL)
-        except ProcessLookupError:
+        except (ProcessLookupError, IndexError):
             print("it had ended before it could be killed", flush=True)
         code = agent.wait()
         restarted += "going on from step" in log.read_text(errors="replace")
