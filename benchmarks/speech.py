@@ -264,6 +264,8 @@ def stream(options: argparse.Namespace, place: Path) -> None:
         if [text for text, _ in heard] == call.text.split():  # else it is not known which key was meant
             count += 1
             delays += [when - end for (_, when), (_, end) in zip(heard, call.times, strict=True)]
+    if not delays:
+        raise SystemExit("it heard no call exactly, so that no key has a delay; train it longer")
     late = [f"{1000 * float(np.quantile(delays, share)):.0f} ms" for share in (0.5, 0.95, 1)]
     rows = [[f"{1000 * ahead:.0f} ms", f"{count} of {options.files}", f"{len(delays)}", *late]]
     head = ["look-ahead", "calls heard exactly", "keys", "delay, median", "95%", "longest"]
