@@ -93,6 +93,10 @@ class Options:
     log_level: Annotated[
         str, typer.Option(help="debug, info (a JSON line a request, and when it is ready), warning, error.")
     ] = "warning"
+    traces: Annotated[
+        bool,
+        typer.Option("--traces", help="Send OpenTelemetry spans where OTEL_EXPORTER_OTLP_ENDPOINT says."),
+    ] = False
     precision: Annotated[str, typer.Option(help="int8, bf16, fp32; auto: the fastest that is as good.")] = (
         "auto"
     )
@@ -173,6 +177,7 @@ def _service(options: Options, places: "list[Place]") -> "Service":
     from regard.serving.keys import read_keys
     from regard.serving.limits import Limits
     from regard.serving.service import Service
+    from regard.serving.traces import Traces
 
     limits = Limits(
         characters=options.max_chars,
@@ -196,6 +201,7 @@ def _service(options: Options, places: "list[Place]") -> "Service":
         keys,
         loading,
         journal=Journal(options.log_level),
+        traces=Traces() if options.traces else None,
         req_limit=options.req_limit,
         behind_proxy=options.behind_proxy,
     )

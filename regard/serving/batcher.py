@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequenc
 from typing import Any, Protocol
 
 from regard.serving.limits import Limits
+from regard.serving.traces import asked
 
 NICE = 5  # of the engine's threads: to answer comes first, a refusal must not wait for a translation
 GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
@@ -40,6 +41,8 @@ class Job:
         self.results: list[Any] = [None] * len(texts)
         self.missing = len(texts)
         self.fault: Exception | None = None
+        self.told = asked()  # wants to know when it is done
+        self.handed, self.taken = time.time_ns(), 0
         self._arrived = asyncio.Event()
         self._done: deque[int] = deque()
 
@@ -49,6 +52,8 @@ class Job:
             self.fault = result
         self.results[number] = result
         self.missing -= 1
+        if not self.missing and self.told is not None:
+            self.told(self.handed, self.taken)
         self._done.append(number)
         self._arrived.set()
 
@@ -199,6 +204,7 @@ class Batcher:
         longest = 0
         while ring and len(batch) < rows:
             job = ring.popleft()
+            job.taken = job.taken or time.time_ns()
             longest = max(longest, job.sizes[job.waiting[0]])
             if batch and longest * (len(batch) + 1) > self.limits.tokens:
                 break

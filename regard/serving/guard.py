@@ -84,6 +84,8 @@ class Guard:
         scope["limited"] = path in self.queued
         began = time.perf_counter()
         scope["places"] = []  # what the request has in the room, until it is answered
+        traces = self.service.traces if path not in _ASKED_OFTEN else None
+        span = traces.begin(scope["method"], path, scope["headers"]) if traces else None
         self.service.under_way += path not in _ASKED_OFTEN
         self.service.looks += path == "/attention"
         try:
@@ -101,6 +103,8 @@ class Guard:
             seconds = time.perf_counter() - began
             self.service.metrics.answered(path, passage.status, seconds)
             self.service.journal.request(scope["method"], path, passage.status, seconds)
+            if traces:
+                traces.end(span, passage.status)
 
     async def _elsewhere(self, asked: str, passage: "_Passage") -> None:
         """Send on to the page whoever left out its last slash; anything else is not here."""

@@ -22,6 +22,7 @@ from regard.serving.limits import Limits, Refusal
 from regard.serving.metrics import Metrics
 from regard.serving.room import Place as Seat
 from regard.serving.room import Room
+from regard.serving.traces import Traces
 
 LOADING, READY, DRAINING = "loading", "ready", "draining"
 WORKERS = 4  # batches at a time, at most, in each queue
@@ -37,6 +38,7 @@ class Service:
     loading: Loading = field(default_factory=Loading)
     metrics: Metrics = field(default_factory=Metrics)
     journal: Journal = field(default_factory=Journal)
+    traces: Traces | None = None
     req_limit: int = 0  # requests a minute of each client; 0: as many as it likes
     behind_proxy: bool = False  # a client is whom the proxy in front names
     state: str = LOADING
@@ -155,6 +157,8 @@ class Service:
         self.slow.close()
         self.desk.close()
         self.journal.close()
+        if self.traces is not None:
+            self.traces.close()
 
     def check_ready(self) -> None:
         """Refuse while loading or draining."""
