@@ -95,7 +95,7 @@ class Translating(Family):
         unknown = "\n  it does not know its languages; say them as en-de=DIR" if UNKNOWN in pairs else ""
         told = ", ".join(f"{source} to {target}" for source, target in pairs)
         never = ", ".join(map("-".join, untrained(place)))
-        more = f"\n  zero-shot, never trained: {never}" if never else ""
+        more = f"; zero-shot, never trained: {never}" if never else ""
         return f"{told}: {place.folder}{unknown}{more}"
 
     def describe(self, place: Place) -> dict[str, Any]:
