@@ -15,7 +15,7 @@ from regard.look.at_once import look_at_once, writes_at_once
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps
 from regard.look.outlook import outlooks
-from regard.look.trace import RUNNERS, Watched, follow
+from regard.look.trace import RUNNERS, Trace, Watched, follow
 from regard.look.tree import grow
 from regard.look.words import Side
 from regard.tasks.translation.translator import Translator, load_readable
@@ -41,8 +41,7 @@ def look_at_translation(
     `source` and `target` are languages, for a model of several pairs.
     """
     translator, origin = opened(model, load_readable)
-    if source or target or (translator.directions is not None and translator.pair is None):
-        translator = translator.to(target, source)
+    translator = _directed(translator, source, target)
     tokenizer = translator.tokenizer
     ids = tokenizer.encode(text)
     if not ids:
@@ -72,10 +71,7 @@ def look_at_translation(
             "read": Side.of([begin, *written[:-1]], tokenizer, target=True),
         },
         maps=taped,
-        guesses=tuple(
-            Guess(sure, others(best, number, tokenizer, target=True))
-            for number, sure, best in zip(written, trace.confidence, trace.best, strict=True)
-        ),
+        guesses=_guesses(written, trace, tokenizer),
         outlook=outlooks(trace.tops, [0] * len(written), tokenizer, target=True),
         tree=grow(rounds, tokenizer, penalty=translator.decode.length_penalty),
         score=found.score,
@@ -85,6 +81,18 @@ def look_at_translation(
         origin=origin,
         off=silent,
     )
+
+
+def _directed(translator: Translator, source: str, target: str) -> Translator:
+    """From and to these languages, where there are several."""
+    several = translator.directions is not None and translator.pair is None
+    return translator.to(target, source) if source or target or several else translator
+
+
+def _guesses(written: list[int], trace: Trace, tokenizer: Any) -> tuple[Guess, ...]:
+    """How sure each token was, and what else could have stood there."""
+    told = zip(written, trace.confidence, trace.best, strict=True)
+    return tuple(Guess(sure, others(best, number, tokenizer, target=True)) for number, sure, best in told)
 
 
 def others(

@@ -17,7 +17,7 @@ from regard.config.file import read_config
 from regard.data.corpus import Corpus
 from regard.data.store import Store, reopen_store
 from regard.errors import UsageError
-from regard.models.folder import load_folder
+from regard.models.folder import Loaded, load_folder
 from regard.process.lock import locked
 from regard.process.progress import Reporter, build_reporter
 from regard.tasks.task import expect
@@ -90,10 +90,7 @@ def distill(
     given = corpus_of([valid]) if valid is not None else None
     if given is not None:
         given.check_files()  # before hours of translating
-    expect(home, "translation")
-    if pairs := read_config(home).text.pairs:
-        raise UsageError(f"{home} serves {pairs}; a student learns one pair, from a teacher of one")
-    held = load_folder(home)
+    held = _teacher(home)
     translator = writer(held, options.get("beam"))
     text = _text_of(home, sources, held.tokenizer)
     if originals and not text.targets:
@@ -121,6 +118,14 @@ def distill(
         tokenizer=None if start else vocabulary,
         origin=_origin(home, translator.decode.beam, originals=originals),
     )
+
+
+def _teacher(home: Path) -> Loaded:
+    """The teacher's folder, if it is one that a student can learn from."""
+    expect(home, "translation")
+    if pairs := read_config(home).text.pairs:
+        raise UsageError(f"{home} serves {pairs}; a student learns one pair, from a teacher of one")
+    return load_folder(home)
 
 
 def _kind(to: str | None, overrides: Mapping[str, Any] | None) -> str | None:
