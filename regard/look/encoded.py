@@ -47,12 +47,13 @@ def look_at_reading(
     taped = maps_of(heard(tape, keep).values())
     if not taped:
         raise ModelError(f"{origin.name} has no attention to look at: its model taped nothing")
+    name = taped[0].sides[0]  # the text alone; where the model can also write, it is what it has read
     return Look(
         text=text,
         answer=answer,
-        sides={"source": Side.of(ids, reader.tokenizer)},
+        sides={name: Side.of(ids, reader.tokenizer)},
         maps=taped,
-        titles={"source": "Text"},
+        titles={name: "Text"},
         task=reading.task,
         origin=origin,
         off=silent,

@@ -178,6 +178,8 @@ def test_labels_begin_with_it(
         )
     assert np.allclose(np.load(tmp_path / "one.npy"), np.load(tmp_path / "two.npy"), atol=1e-5)
     assert command(["look", "-m", str(out), "the cat", "-o", str(tmp_path / "look.json")]) == 0
+    seen = json.loads((tmp_path / "look.json").read_text(encoding="utf-8"))
+    assert {each["queries"] for each in seen["maps"]} == set(seen["sides"])
     assert command([*arguments, "--from", str(out), "-o", str(tmp_path / "again")]) == 0
 
 
