@@ -191,18 +191,18 @@ def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
         out, size, began = folder / f"killed{number}", moments.choice((2, 4)), time.monotonic()
         log = folder / f"log{number}"
         words = ["--standalone", "--max-restarts", "3", "--nproc_per_node", str(size)]
-        agent = start(command(files, out, asked, *words), log)
-        while len(ranks := children(agent.pid)) < size and agent.poll() is None:
+        launcher = start(command(files, out, asked, *words), log)
+        while len(ranks := children(launcher.pid)) < size and launcher.poll() is None:
             time.sleep(0.05)
         steps = moments.randrange(options.steps)
-        while agent.poll() is None and _reached(out) < steps:  # a moment by steps: machines differ
+        while launcher.poll() is None and _reached(out) < steps:  # a moment by steps: machines differ
             time.sleep(0.01)
-        ranks = children(agent.pid) or ranks
+        ranks = children(launcher.pid) or ranks
         try:
             os.kill(moments.choice(ranks), signal.SIGKILL)
         except (ProcessLookupError, IndexError):
             print("it had ended before it could be killed", flush=True)
-        code = agent.wait()
+        code = launcher.wait()
         restarted += "going on from step" in log.read_text(errors="replace")
         same += code == 0 and checksum(out) == checksum(folder / "whole")
         times.append(time.monotonic() - began)

@@ -139,12 +139,12 @@ def test_torchrun_starts_it_again_when_a_process_is_killed(place: Path, ran: Any
     argv = [sys.executable, "-m", "torch.distributed.run", *words, "-m", "regard"]
     argv += pairs(place, "killed", train__max_steps=LONG, train__save_every=0.0)
     with (tmp_path / "log").open("w") as log:
-        agent = subprocess.Popen(argv, env=environment(), stdout=log, stderr=subprocess.STDOUT)
-        while agent.poll() is None and not saved_steps(place / "killed" / CHECKPOINTS):
+        launcher = subprocess.Popen(argv, env=environment(), stdout=log, stderr=subprocess.STDOUT)
+        while launcher.poll() is None and not saved_steps(place / "killed" / CHECKPOINTS):
             time.sleep(0.01)
-        children = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+        children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
         os.kill(int(children[1]), signal.SIGKILL)
-        code = agent.wait(timeout=300)
+        code = launcher.wait(timeout=300)
     said = (tmp_path / "log").read_text()
     assert code == 0, said
     assert "going on from step" in said
