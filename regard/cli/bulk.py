@@ -10,7 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from itertools import count, cycle, islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -97,7 +97,7 @@ def on_ray(options: Any, load: Callable[[Any], Answer], block: int) -> Answer:
     def answer(lines: Iterable[str]) -> Iterator[str]:
         try:
             _begin(ray)
-            yield from _round(ray, options, load, _blocks(iter(lines), block))
+            yield from _round(ray, options, load, _blocks(lines, block))
         finally:
             ray.shutdown()
 
@@ -112,11 +112,9 @@ def _begin(ray: Any) -> None:
         raise StorageError(f"Ray does not begin: {' '.join(str(error).split())[:300]}") from error
 
 
-def _blocks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    for _ in count():
-        block = list(islice(lines, size))
-        if not block:
-            return
+def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    left = iter(lines)
+    while block := list(islice(left, size)):
         yield block
 
 

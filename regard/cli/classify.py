@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, On, Overflow, Part, Precision, refuse_overflow, takes
+from regard.cli.options import (
+    Device,
+    Engine,
+    Model,
+    On,
+    Overflow,
+    Part,
+    Precision,
+    refuse_overflow,
+    refuse_sharing,
+    takes,
+)
 from regard.data.address import place
 from regard.errors import DataError, UsageError
 
@@ -60,9 +71,8 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top < 1:
             raise UsageError(f"--top ({self.top}) must be 1 or more")
-        for flag, given in (("--part", self.part), ("--on", self.on)):
-            if given and self.given:
-                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
+        if self.given:
+            refuse_sharing(self.part, self.on)
 
 
 @takes(Options)

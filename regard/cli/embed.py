@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, On, Overflow, Part, Precision, refuse_overflow, takes
+from regard.cli.options import (
+    Device,
+    Engine,
+    Model,
+    On,
+    Overflow,
+    Part,
+    Precision,
+    refuse_overflow,
+    refuse_sharing,
+    takes,
+)
 from regard.data.address import place
 from regard.errors import DataError, UsageError
 
@@ -63,9 +74,8 @@ class Options:
         refuse_overflow(self.overflow)
         if self.top and self.similar is None:
             raise UsageError("--top is how many lines of --similar F2 are shown, which was not given")
-        for flag, given in (("--part", self.part), ("--on", self.on)):
-            if given and self.similar is not None:
-                raise UsageError(f"{flag} shares out lines; --similar compares whole files")
+        if self.similar is not None:
+            refuse_sharing(self.part, self.on, "shares out lines; --similar compares whole files")
 
 
 @takes(Options)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import On, Part, takes
+from regard.cli.options import On, Part, refuse_sharing, takes
 from regard.data.address import place
 from regard.errors import UsageError
 
@@ -79,9 +79,8 @@ class Options:
             raise UsageError(f"a prompt and -i {self.source} were given; prompts come from one of them")
         if self.overflow not in OVERFLOW:
             raise UsageError(f"--overflow ({self.overflow}) must be one of {', '.join(OVERFLOW)}")
-        for flag, asked in (("--part", self.part), ("--on", self.on)):
-            if asked and self.prompt is not None:
-                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
+        if self.prompt is not None:
+            refuse_sharing(self.part, self.on)
         if self.batch_size < 1:
             raise UsageError(f"--batch-size ({self.batch_size}) must be at least 1")
 

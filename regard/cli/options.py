@@ -78,6 +78,15 @@ def _refuse_odd_number(name: str, value: object) -> None:
         raise UsageError(f"{flag} ({shown(value)}) must be between -{LARGEST} and {LARGEST}")
 
 
+def refuse_sharing(
+    part: str | None, on: str | None, why: str = "shares out the lines of a file; give it with -i FILE"
+) -> None:
+    """Refuse --part and --on where there is nothing to share out; `why` follows the flag."""
+    for flag, given in (("--part", part), ("--on", on)):
+        if given:
+            raise UsageError(f"{flag} {why}")
+
+
 def refuse_overflow(word: str) -> None:
     """Refuse a word that --overflow does not know."""
     if word not in OVERFLOW:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.console import note
-from regard.cli.options import Device, Engine, Model, On, Part, Precision, takes
+from regard.cli.options import Device, Engine, Model, On, Part, Precision, refuse_sharing, takes
 from regard.data.address import place
-from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.cli.bulk import Answer
@@ -50,9 +49,8 @@ class Options:
     device: Device = None
 
     def __post_init__(self) -> None:
-        for flag, given in (("--part", self.part), ("--on", self.on)):
-            if given and self.text is not None:
-                raise UsageError(f"{flag} shares out the lines of a file; give it with -i FILE")
+        if self.text is not None:
+            refuse_sharing(self.part, self.on)
 
 
 @takes(Options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import On, takes
+from regard.cli.options import On, refuse_sharing, takes
 from regard.cli.streams import is_standard
 from regard.errors import DataError, UsageError
 
@@ -68,11 +68,10 @@ class Options:
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, mps; found by itself.")] = None
 
     def __post_init__(self) -> None:
-        for flag, given in (("--part", self.part), ("--on", self.on)):
-            if given and (self.output is None or any(map(is_standard, self.files))):
-                raise UsageError(
-                    f"{flag} shares out recordings; name files, and a folder for what is said (-o)"
-                )
+        if self.output is None or any(map(is_standard, self.files)):
+            refuse_sharing(
+                self.part, self.on, "shares out recordings; name files, and a folder for what is said (-o)"
+            )
         if self.format not in FORMATS:
             raise UsageError(f"--format ({self.format}) must be one of {', '.join(FORMATS)}")
         if self.stream and (self.format != "txt" or self.output is not None):

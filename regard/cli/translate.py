@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.console import counted
-from regard.cli.options import From, On, Part, To, takes
+from regard.cli.options import From, On, Part, To, refuse_sharing, takes
 from regard.data.address import place
 from regard.errors import DataError, UsageError
 from regard.files.file import FORMATS, format_of
@@ -148,11 +148,10 @@ class Options:
     def __post_init__(self) -> None:
         self._check_texts()
         whole = self.text or self.document or self.parses or self.kind != "text"
-        for flag, given in (("--part", self.part), ("--on", self.on)):
-            if given and whole:
-                raise UsageError(
-                    f"{flag} shares out the lines of a file; give it with -i FILE and plain text"
-                )
+        if whole:
+            refuse_sharing(
+                self.part, self.on, "shares out the lines of a file; give it with -i FILE and plain text"
+            )
         if self.text and str(self.source) != "-":
             raise UsageError(f"there is a text to translate and a file, {self.source}; give one of them")
         if self.n_best > 1 and not self.told:
