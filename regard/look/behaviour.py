@@ -70,12 +70,10 @@ def behaviour(weights: Tensor, queries: Sequence[str] = (), keys: Sequence[str] 
 def _by_words(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
     """The shares that the pieces (T,) and (S,) tell of; one that nothing could have is left out."""
     looking, seen = ([piece.strip(SPACE_MARK).casefold() for piece in side] for side in (queries, keys))
-    twins = torch.tensor(
-        [
-            [i != j and one == other and one.isalnum() for j, other in enumerate(seen)]
-            for i, one in enumerate(looking)
-        ]
-    )
+    numbers = {piece: number for number, piece in enumerate(dict.fromkeys([*looking, *seen]))}
+    rows, columns = (torch.tensor([numbers[piece] for piece in side]) for side in (looking, seen))
+    words = torch.tensor([piece.isalnum() for piece in looking])
+    twins = ((rows[:, None] == columns) & words[:, None]).fill_diagonal_(False)
     marks = torch.tensor([bool(piece) and not any(map(str.isalnum, piece)) for piece in seen])
     sees = (weights > 0) & twins
     has = sees.any(-1)

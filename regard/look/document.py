@@ -4,6 +4,7 @@ Weights are rounded to four decimals, vectors to three. Before this file: `look.
 """
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, tensor
@@ -120,30 +121,25 @@ def _map(seen: "Look", one: "Map", *, vectors: bool) -> dict[str, Any]:
         "queries": queries,
         "keys": keys,
         "causal": one.site.causal,
-        "heads": [
-            _head(one, number, score) | _habits(seen, one, number) for number in range(len(one.weights))
-        ],
+        "heads": [_head(one, number, score) | habits for number, habits in enumerate(_habits(seen, one))],
     }
     return tree if walk is None else {**tree, "score": score, "out": rounded(walk.out, 3)}
 
 
-def _habits(seen: "Look", one: "Map", number: int) -> dict[str, Any]:
-    """What a head does: in shares, and by the words that it looks at most sharply."""
+def _habits(seen: "Look", one: "Map") -> Iterator[dict[str, Any]]:
+    """What each head does: in shares, and by the words that it looks at most sharply."""
     queries, keys = (seen.side(name) for name in one.sides)
-    habits = behaviour(one.weights[number], queries.tokens, keys.tokens)
     fits = one.weights.shape[2] == len(keys.tokens)  # not where keys were projected to rows
-    joined = (
-        join_queries(join_keys(one.weights[number : number + 1], keys.words), queries.words)[0]
-        if fits
-        else None
-    )
-    found = () if joined is None else examples(joined, queries, keys)
-    return {
-        "entropy": round(habits.entropy, 3),
-        "behaviour": habits.kind,
-        "shares": {place: round(share, 3) for place, share in habits.shares.items()},
-        "examples": [[each.query, each.key, round(each.weight, 4)] for each in found],
-    }
+    joined = join_queries(join_keys(one.weights, keys.words), queries.words) if fits else None
+    for number, weights in enumerate(one.weights):
+        habits = behaviour(weights, queries.tokens, keys.tokens)
+        found = () if joined is None else examples(joined[number], queries, keys)
+        yield {
+            "entropy": round(habits.entropy, 3),
+            "behaviour": habits.kind,
+            "shares": {place: round(share, 3) for place, share in habits.shares.items()},
+            "examples": [[each.query, each.key, round(each.weight, 4)] for each in found],
+        }
 
 
 def _head(one: "Map", number: int, score: str | None) -> dict[str, Any]:
