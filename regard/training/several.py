@@ -208,6 +208,10 @@ def meet(size: int) -> World:
     if not dist.is_available() or not dist.is_gloo_available():
         raise UsageError("this torch cannot train with several processes (torch.distributed with gloo)")
     if not dist.is_initialized():
+        # Loaded once they have met, this would keep them as its defaults: their threads would outlive the
+        # meeting, and abort a process that ends.
+        import torch.distributed.nn.functional  # noqa: F401
+
         try:
             store = _met_anew(rank) if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else None
             dist.init_process_group(timeout=PATIENCE, store=store, rank=rank, world_size=size)
@@ -217,6 +221,15 @@ def meet(size: int) -> World:
                 f"process {rank} cannot meet the others at {place}: {error_line(error)}"
             ) from error
     return Several(rank, size, int(os.environ.get("LOCAL_RANK", rank)))
+
+
+def part(*, well: bool) -> None:
+    """Leave the others; `well`, if nothing failed: on GPUs the one who leaves waits for all of them."""
+    import torch
+    import torch.distributed as dist
+
+    if well or not torch.cuda.is_available():
+        dist.destroy_process_group()
 
 
 def _met_anew(rank: int) -> Any:

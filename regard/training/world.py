@@ -139,17 +139,17 @@ def joined() -> Iterator[World]:
     if size == 1 or _here is not ALONE:
         yield _here
         return
-    from regard.training.several import meet
+    from regard.training.several import meet, part
 
     _here = meet(size)
+    well = False
     try:
         yield _here
+        well = True
     except (Stopped, DivergedError) as error:  # decided together
         if _here.first:
             raise
         raise SystemExit(error.exit_code) from None
     finally:
         _here = ALONE
-    import torch.distributed as dist
-
-    dist.destroy_process_group()
+        part(well=well)

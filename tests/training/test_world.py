@@ -14,7 +14,7 @@ import pytest
 import torch
 from command import environment
 from toy import TINY, write_pairs
-from worlds import run_worlds, variables
+from worlds import free_port, run_worlds, variables
 
 from regard.errors import UsageError
 from regard.training.checkpoint import newest, saved_steps
@@ -149,6 +149,40 @@ def test_torchrun_starts_it_again_when_a_process_is_killed(place: Path, ran: Any
     assert code == 0, said
     assert "going on from step" in said
     assert weights(place / "killed") == weights(place / "long1")
+
+
+PARTED = """
+import os, sys
+from regard.training.world import joined
+try:
+    with joined() as world:
+        import torch._dynamo
+        world.numbers(1)
+        if "fails" in sys.argv:
+            raise ValueError
+except ValueError:
+    pass
+print([open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")])
+"""
+
+
+@pytest.mark.parametrize("how", ["well", "fails"])
+def test_no_thread_outlives_the_meeting(how: str) -> None:
+    port = free_port()
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", PARTED, how],
+            env=environment() | variables(rank, 2, port),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for child in children:
+        said, _ = child.communicate(timeout=300)
+        assert child.returncode == 0
+        assert "gloo" not in said
+        assert said.startswith("[")
 
 
 def test_alone_it_is_nothing() -> None:
