@@ -40,13 +40,15 @@ class FeedForward(nn.Module):
         for part in self.inner.weight.chunk(2) if self.gated else ():
             nn.init.xavier_uniform_(part)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def hidden(self, x: Tensor) -> Tensor:
+        """What the hidden units say: (B, T, F)."""
         hidden: Tensor = self.inner(x)  # (B, T, F), gated: (B, T, 2 F)
-        if self.gated:
-            opening, passing = hidden.chunk(2, -1)
-            hidden = self.activation(opening) * passing  # (B, T, F)
-        else:
-            hidden = self.activation(hidden)
-        hidden = dropout(hidden, self.dropout, training=self.training)
+        if not self.gated:
+            return self.activation(hidden)
+        opening, passing = hidden.chunk(2, -1)
+        return self.activation(opening) * passing
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = dropout(self.hidden(x), self.dropout, training=self.training)
         out: Tensor = self.outer(hidden)
         return out

@@ -14,6 +14,7 @@ from regard.look.outlook import TEMPERATURES
 from regard.look.words import Side, join_keys, join_queries
 
 if TYPE_CHECKING:
+    from regard.look.inside import Entered, Fed
     from regard.look.look import Look, Passed
     from regard.look.maps import Map
     from regard.look.tree import Branch
@@ -42,6 +43,7 @@ def document(seen: "Look", *, vectors: bool = True) -> dict[str, Any]:
         **({"passes": [_pass(each) for each in seen.passes]} if seen.passes else {}),
         **({"output": _output(seen)} if seen.outlook else {}),
         **({"tree": [_branch(each) for each in seen.tree]} if seen.tree else {}),
+        **(_beside(seen) if vectors else {}),
         "maps": [_map(seen, each, vectors=vectors) for each in seen.maps],
     }
 
@@ -71,6 +73,41 @@ def _output(seen: "Look") -> dict[str, Any]:
 def _branch(one: "Branch") -> dict[str, Any]:
     told = {"parent": one.parent, "piece": one.piece, "total": round(one.total, 4), "fate": one.fate}
     return told if one.score is None else told | {"score": round(one.score, 4)}
+
+
+def _beside(seen: "Look") -> dict[str, Any]:
+    """How pieces came in, and what the feed-forward parts did."""
+    told: dict[str, Any] = {}
+    if seen.entered:
+        told["entered"] = {name: _entered(each) for name, each in seen.entered.items()}
+    return told | ({"fed": [_fed(each) for each in seen.fed]} if seen.fed else {})
+
+
+def _entered(one: "Entered") -> dict[str, Any]:
+    return {
+        "width": one.width,
+        "dimensions": list(one.dimensions),
+        "tokens": rounded(one.tokens, 3),
+        "positions": None if one.positions is None else rounded(one.positions, 3),
+        "alike": [[[piece, round(near, 3)] for piece, near in each] for each in one.alike],
+    }
+
+
+def _fed(one: "Fed") -> dict[str, Any]:
+    return {
+        "side": one.side,
+        "layer": one.layer,
+        "units": one.units,
+        "active": rounded(one.active, 4),
+        "moved": rounded(one.moved, 4),
+        "strongest": [
+            [
+                {"unit": each.number, "value": round(each.value, 3), "writes": list(each.writes)}
+                for each in place
+            ]
+            for place in one.strongest
+        ],
+    }
 
 
 def as_json(tree: dict[str, Any]) -> str:

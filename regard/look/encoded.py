@@ -13,6 +13,7 @@ from regard.attention.record import record
 from regard.attention.switch import heads_off
 from regard.data.inputs import Tokens
 from regard.errors import ModelError
+from regard.look.inside import watching
 from regard.look.look import MOST_NUMBERS, Look, check_size, opened
 from regard.look.maps import maps_of
 from regard.look.trace import heard
@@ -41,7 +42,8 @@ def look_at_reading(
     keep = None if only is None else frozenset(only).__contains__
     numbers = check_size(reader.body, len(ids), keep, most)
     with heads_off(silent), torch.inference_mode():
-        with record(vectors=vectors and numbers <= most) as tape:
+        vectors = vectors and numbers <= most
+        with record(vectors=vectors) as tape, watching(reader.body if vectors else None) as inside:
             reader.body.encode(Tokens(torch.tensor([ids])))
         answer = reading.told(text)
     taped = maps_of(heard(tape, keep).values())
@@ -53,6 +55,8 @@ def look_at_reading(
         answer=answer,
         sides={name: Side.of(ids, reader.tokenizer)},
         maps=taped,
+        entered=inside.entered([name], reader.tokenizer),
+        fed=inside.fed(reader.tokenizer),
         titles={name: "Text"},
         task=reading.task,
         origin=origin,

@@ -18,6 +18,7 @@ from regard.look.align import Alignment, align
 from regard.look.document import as_json, document
 from regard.look.figure import Figure, figure
 from regard.look.html import notebook_frame, page
+from regard.look.inside import Entered, Fed
 from regard.look.maps import Map
 from regard.look.outlook import Outlook
 from regard.look.tree import Branch
@@ -79,6 +80,8 @@ class Look:
     passes: tuple[Passed, ...] = ()  # of a model that writes all at once
     outlook: tuple[Outlook, ...] = ()  # of each piece of the target: what could have come, at any temperature
     tree: tuple[Branch, ...] = ()  # of a beam search: everything that it considered
+    entered: Mapping[str, Entered] = field(default_factory=dict)  # by side: embeddings and positions
+    fed: tuple[Fed, ...] = ()  # the feed-forward parts, in the order in which they ran
 
     def __repr__(self) -> str:
         """What was looked at, for a person at a prompt; a notebook shows the page."""

@@ -8,10 +8,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import torch
+
+from regard.attention.record import record
 from regard.attention.switch import heads_off
+from regard.data.inputs import Tokens
 from regard.decoding.beam import witnessed
 from regard.errors import DataError, ModelError
 from regard.look.at_once import look_at_once, writes_at_once
+from regard.look.inside import watching
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps
 from regard.look.outlook import outlooks
@@ -54,7 +59,8 @@ def look_at_translation(
             seen = look_at_once(translator, text, vectors=vectors and numbers <= most, keep=keep)
         return replace(seen, origin=origin, off=silent)
     begin, end = tokenizer.begin_id, tokenizer.end_id
-    watched = Watched(translator.model, end=end, vectors=vectors and numbers <= most, keep=keep)
+    vectors = vectors and numbers <= most
+    watched = Watched(translator.model, end=end, vectors=vectors, keep=keep)
     with heads_off(silent), witnessed() as rounds:
         (found,) = Translator(watched, tokenizer, translator.decode).stream([text], beam=beam)
     written = [*found.ids, *([] if found.truncated else [end])]
@@ -62,17 +68,24 @@ def look_at_translation(
     taped = maps(trace)
     if not taped:
         raise ModelError(f"{origin.name} has no attention to look at: its model taped nothing")
+    read = [begin, *written[:-1]]
+    model = translator.model if vectors else None
+    with heads_off(silent), record(), torch.inference_mode(), watching(model) as inside:
+        if model is not None:  # the same once more: what was read and written, in one pass
+            model(Tokens(torch.tensor([trace.source])), torch.tensor([read]))
     return Look(
         text=text,
         answer=found.text,
         sides={
             "source": Side.of(trace.source, tokenizer),
             "target": Side.of(written, tokenizer, target=True),
-            "read": Side.of([begin, *written[:-1]], tokenizer, target=True),
+            "read": Side.of(read, tokenizer, target=True),
         },
         maps=taped,
         guesses=_guesses(written, trace, tokenizer),
         outlook=outlooks(trace.tops, [0] * len(written), tokenizer, target=True),
+        entered=inside.entered(["source", "read"], tokenizer),
+        fed=inside.fed(tokenizer),
         tree=grow(rounds, tokenizer, penalty=translator.decode.length_penalty),
         score=found.score,
         truncated=found.truncated,

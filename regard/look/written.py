@@ -18,6 +18,7 @@ from regard.attention.switch import heads_off
 from regard.data.inputs import Tokens
 from regard.decoding.sampling import Sampling
 from regard.errors import ModelError, UsageError
+from regard.look.inside import watching
 from regard.look.look import MOST_NUMBERS, Guess, Look, check_size, opened
 from regard.look.maps import maps_of
 from regard.look.outlook import outlooks, top
@@ -54,7 +55,8 @@ def look_at_writing(
     with heads_off(silent), torch.inference_mode():
         answer, ids, ended = _write(writer, text, start, tokens, sampling)
         numbers = check_size(writer.model, len(ids), keep, most)
-        with record(vectors=vectors and numbers <= most) as tape:
+        vectors = vectors and numbers <= most
+        with record(vectors=vectors) as tape, watching(writer.model if vectors else None) as inside:
             hidden = writer.model(Tokens(torch.tensor([ids[:-1]])))
         logp = writer.model.project(hidden)[0].float().log_softmax(-1)  # (T, V)
     taped = maps_of(heard(tape, keep).values())
@@ -70,6 +72,8 @@ def look_at_writing(
         guesses=_guesses(logp, ids[1:], tokenizer),
         # A row at a time: no second table of all places and pieces is made.
         outlook=outlooks((top(row[None]) for row in logp), [0] * len(logp), tokenizer),
+        entered=inside.entered(["read"], tokenizer),
+        fed=inside.fed(tokenizer),
         given=len(start) - 1,
         score=float(own.gather(1, torch.tensor(written)[:, None]).sum()) if written else 0.0,
         truncated=bool(tokens) and not ended,

@@ -51,6 +51,29 @@ def test_the_beam_stands_as_a_tree(opened, file, seen):
     shown.quiet(file)
 
 
+def test_what_goes_in_and_the_feed_forward_parts(opened, file, seen):
+    shown = opened(file)
+    page = shown.page
+    for name in ("source", "read"):
+        page.locator(f".entered [data-value={name}]").click()
+        assert page.locator(".entered tbody tr").count() == len(seen.side(name).tokens)
+        alike = [piece for each in seen.entered[name].alike for piece, _ in each]
+        assert page.locator(".entered .unit").count() == len(alike)
+    assert page.locator(".entered .strip").first.evaluate("c => c.width") == len(
+        seen.entered["read"].dimensions
+    )
+    for at, part in enumerate(seen.fed):
+        page.locator(f".fed [data-value='{at}']").click()
+        assert page.locator(f".fed [data-value='{at}']").evaluate("n => n === document.activeElement")
+        shares = page.locator(".fed tbody tr td:nth-child(2)").all_text_contents()
+        assert [float(each.rstrip("%")) for each in shares] == pytest.approx(
+            [100 * float(each) for each in part.active], abs=0.6
+        )
+        strongest = page.locator(".fed tbody tr").nth(1).locator(".unit .hint").all_text_contents()
+        assert [int(each) for each in strongest] == [unit.number for unit in part.strongest[1]]
+    shown.quiet(file)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_views_keep_nobody_out_and_fit_a_phone(opened, file, scheme):
     page = opened(file, color_scheme=scheme, viewport={"width": 390, "height": 844}, is_mobile=True).page

@@ -3,6 +3,7 @@
 // off.
 import { drawBeam } from "./beam.js";
 import { element, segmented } from "./dom.js";
+import { drawEntered, drawFed } from "./inside.js";
 import { drawLinks } from "./links.js";
 import { drawFacts, drawGrid, drawLarge } from "./maps.js";
 import { drawPasses } from "./passes.js";
@@ -24,7 +25,10 @@ import {
 import { drawWalk, LAST_STEP } from "./walk.js";
 
 const PACE = 2600; // ms that a step of the walk stands while it plays
-const PARTS = ["tools", "links", "tokens", "beam", "passes", "grid", "habits", "large", "walk"];
+const PARTS = ["tools", "links", "tokens", "beam", "passes", "grid", "habits", "large", "walk"].concat([
+  "entered",
+  "fed",
+]);
 
 /* The page of a file: its data lies beside the script. */
 export function showLook(root) {
@@ -47,6 +51,8 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     token: null,
     pass: null,
     heat: null, // which of the temperatures; 1 unless chosen
+    side: null, // whose pieces come in
+    part: 0, // which of the feed-forward parts
     all: false, // of the beam also what was dropped at once
     step: 0,
     playing: null, // the timer of a walk that goes on by itself
@@ -128,6 +134,22 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       root.querySelector(".opened").textContent = titleOf(view);
       paintWalk(slots.walk, view, set, play);
     },
+    entered: () => {
+      slots.entered.parentElement.hidden = !view.data.entered;
+      if (view.data.entered)
+        drawEntered(slots.entered, view.data, {
+          chosen: view.side,
+          choose: (side) => pressed("entered", { side }, side),
+        });
+    },
+    fed: () => {
+      slots.fed.parentElement.hidden = !view.data.fed;
+      if (view.data.fed)
+        drawFed(slots.fed, view.data, {
+          chosen: view.part,
+          choose: (part) => pressed("fed", { part }, part),
+        });
+    },
   };
   function choose(at) {
     const unit = at === null ? null : tableView(view).queries[at];
@@ -139,6 +161,11 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       document.activeElement === document.body
     )
       pressed.focus({ preventScroll: true });
+  }
+  /* Choose something in one part of the page; the button that was pressed keeps the focus. */
+  function pressed(part, change, value) {
+    set(change, [part]);
+    slots[part].querySelector(`[data-value="${value}"]`)?.focus({ preventScroll: true });
   }
   /* Let the walk go on by itself, or stop it. */
   function play(on) {
@@ -210,6 +237,8 @@ function layout(slots, data, chrome) {
       section("one", "One head", element("h2", { class: "opened" }), slots.large),
     ),
     section("path", "The walk through one head", slots.walk),
+    section("entry", "What goes in", element("h2", {}, "What goes in"), slots.entered),
+    section("between", "Between attentions", element("h2", {}, "Between attentions"), slots.fed),
     chrome && footer(data),
   ].filter(Boolean);
 }

@@ -2,7 +2,7 @@
 // where each place looked. Of CTC also which places say which token.
 import { element, percent } from "./dom.js";
 import { drawLarge } from "./maps.js";
-import { unitsOf } from "./words.js";
+import { shownPiece, unitsOf } from "./words.js";
 
 const SILENT = "\u2205"; // a place that says nothing
 
@@ -22,7 +22,7 @@ export function drawPasses(root, data, { chosen, choose }) {
     lattice,
   );
   const pass = data.passes[chosen];
-  const places = pass.tokens.map((token, i) => ({ text: shownToken(token), first: i, end: i + 1 }));
+  const places = pass.tokens.map((token, i) => ({ text: shownPiece(token), first: i, end: i + 1 }));
   if (pass.looked) {
     const view = { queries: places, keys: unitsOf(data, "source", false), weights: pass.looked };
     drawLarge(looked, view, { threshold: 0, title: `Pass ${chosen + 1}`, pick: () => {} });
@@ -39,7 +39,7 @@ function passRow(pass, i, on, choose) {
         title: percent(pass.confidence[j], 1),
         style: { "--sure": percent(pass.confidence[j]) },
       },
-      element("bdi", {}, shownToken(token)),
+      element("bdi", {}, shownPiece(token)),
     ),
   );
   const button = element(
@@ -60,7 +60,7 @@ function drawLattice(root, data, pass) {
   pass.tokens.forEach((token, j) => {
     if (token === SILENT) return;
     if (!j || pass.tokens[j - 1] !== token) {
-      queries.push({ text: shownToken(token), first: j, end: j + 1 });
+      queries.push({ text: shownPiece(token), first: j, end: j + 1 });
       weights.push(keys.map(() => 0));
     }
     weights[weights.length - 1][j] = pass.confidence[j];
@@ -69,8 +69,4 @@ function drawLattice(root, data, pass) {
   const board = element("div");
   root.replaceChildren(element("h3", {}, "Which places say which token"), board);
   drawLarge(board, { queries, keys, weights }, { threshold: 0, title: "Alignment", pick: () => {} });
-}
-
-function shownToken(token) {
-  return token.replaceAll("\u2581", "") || token;
 }

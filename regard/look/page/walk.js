@@ -149,7 +149,7 @@ export function compute(map, head, query) {
 }
 
 /* A vector as a strip of coloured cells; its numbers are read by pointing at them. */
-function strip(vector, most, label, low = 16) {
+export function strip(vector, most, label, low = 16) {
   const cells = vector.length,
     shades = signed(most);
   const canvas = element("canvas", {
@@ -185,7 +185,7 @@ function numbers(vector, count = 6) {
   );
 }
 
-const largest = (vectors) => Math.max(...vectors.map((vector) => Math.max(...vector.map(Math.abs))));
+export const largest = (vectors) => Math.max(...vectors.map((vector) => Math.max(...vector.map(Math.abs))));
 
 function queryRow(parts, word) {
   return element(

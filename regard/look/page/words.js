@@ -42,3 +42,8 @@ export function confidenceOf(data, unit) {
 export function sum(numbers) {
   return numbers.reduce((total, each) => total + each, 0);
 }
+
+/* A piece for people: without the mark of a word's beginning, and what is no text by its name. */
+export function shownPiece(token) {
+  return SPECIAL_NAMES[token] ?? (token.replaceAll(SPACE_MARK, "") || token);
+}
