@@ -74,7 +74,7 @@ def shoot_file(browser: Any, model: str, text: str, images: Path) -> None:
 
 
 def shoot(browser: Any, address: str, text: str, images: Path) -> None:
-    """The page in light and dark, one head, the walk, the curve, and the page on a phone."""
+    """The page in light and dark, a head, the walk, what is beside them, the curve, and the page on a phone."""
     for name, scheme in (("page", "light"), ("page-dark", "dark")):
         page = opened(browser, address, text, color_scheme=scheme)
         point(page, 4)
@@ -87,6 +87,11 @@ def shoot(browser: Any, address: str, text: str, images: Path) -> None:
     page.wait_for_timeout(FADED)
     page.locator(".pair").screenshot(path=images / "head.png")
     page.locator(".card.path").screenshot(path=images / "walk.png")
+    page.locator(".card.entering").screenshot(path=images / "enters.png")
+    page.locator(".fed .segmented button").nth(-2).click()
+    page.wait_for_timeout(FADED)
+    page.locator(".card.feeding").screenshot(path=images / "between.png")
+    page.locator(".card.searched").screenshot(path=images / "beam.png")
     page.locator("[data-value=model]").click()
     page.wait_for_timeout(FADED)
     page.locator(".model-panel section").nth(1).screenshot(path=images / "learned.png")

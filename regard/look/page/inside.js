@@ -37,7 +37,7 @@ export function drawEntered(root, data, { chosen, choose }) {
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Vectors of the pieces" },
       element(
         "table",
-        { class: "inside" },
+        { class: "vectors" },
         head("Piece", "Its vector", positions && "Its place", "Pieces with vectors like it"),
         element(
           "tbody",
@@ -84,7 +84,7 @@ export function drawFed(root, data, { chosen, choose }) {
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Hidden units at each place" },
       element(
         "table",
-        { class: "inside" },
+        { class: "vectors" },
         head("Piece", "Units that speak", "Moved by", "The strongest"),
         element(
           "tbody",

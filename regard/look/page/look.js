@@ -237,8 +237,8 @@ function layout(slots, data, chrome) {
       section("one", "One head", element("h2", { class: "opened" }), slots.large),
     ),
     section("path", "The walk through one head", slots.walk),
-    section("entry", "What goes in", element("h2", {}, "What goes in"), slots.entered),
-    section("between", "Between attentions", element("h2", {}, "Between attentions"), slots.fed),
+    section("entering", "What goes in", element("h2", {}, "What goes in"), slots.entered),
+    section("feeding", "Between attentions", element("h2", {}, "Between attentions"), slots.fed),
     chrome && footer(data),
   ].filter(Boolean);
 }
