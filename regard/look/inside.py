@@ -156,14 +156,14 @@ def _entered(embedding: Embedding, ids: Tensor, out: Tensor, tokenizer: Any, *, 
         dimensions=tuple(dimensions.tolist()),
         tokens=tokens[:, dimensions],
         positions=added[:, dimensions] if bool(added.any()) else None,
-        alike=tuple(_alike(matrix, int(number), tokenizer, target=target) for number in ids),
+        alike=tuple(_alike(matrix, ids, tokenizer, target=target)),
     )
 
 
-def _alike(matrix: Tensor, number: int, tokenizer: Any, *, target: bool) -> Near:
-    """The pieces whose vectors have the smallest angles with that of `number`, with the cosines."""
+def _alike(matrix: Tensor, ids: Tensor, tokenizer: Any, *, target: bool) -> Iterator[Near]:
+    """For each id the pieces whose vectors have the smallest angles with its own, with the cosines."""
     lengths = matrix.norm(dim=1).clamp(min=1e-9)
-    cosines = (matrix @ matrix[number]) / (lengths * lengths[number])  # (V,)
-    best = cosines.index_fill(0, torch.tensor([number]), -2.0).topk(min(LIKE, len(cosines) - 1))
-    pieces = tokenizer.shown(best.indices.tolist(), target=target)
-    return tuple(zip(pieces, best.values.tolist(), strict=True))
+    cosines = (matrix[ids] @ matrix.t()) / lengths / lengths[ids, None]  # (T, V)
+    best = cosines.scatter(1, ids[:, None], -2.0).topk(min(LIKE, len(matrix) - 1), -1)
+    for row, near in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+        yield tuple(zip(tokenizer.shown(row, target=target), near, strict=True))
