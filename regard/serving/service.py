@@ -105,6 +105,8 @@ class Service:
 
         with sharing(self._folders):
             family.load(place)
+        if family.look_field:
+            import regard.look  # noqa: F401  (the first to look would load it while everybody waits)
 
     async def load(self) -> None:
         """Load the models while the server already answers; a fault is kept for whoever started it."""

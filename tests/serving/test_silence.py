@@ -8,11 +8,15 @@ been unlucky (a cold cache, a neighbour on the same core), so the best of a few 
 import asyncio
 import contextlib
 import http.client
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from attacks import ATTACKS
+from command import environment
 from encoders import write_encoder, write_labeller
 from listeners import write_listener
 from writers import write_writer
@@ -124,3 +128,25 @@ def test_the_watchdog_sees_a_step_that_is_long(watched):
         time.sleep(0.001)
     time.sleep(0.1)
     assert watchdog.longest > LONGEST
+
+
+def test_nothing_that_looks_is_imported_when_somebody_asks(model: Path) -> None:
+    """Reading modules from a disk holds the interpreter: everybody would wait for the first to look."""
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from regard.serving.family import Place\n"
+        "from regard.serving.service import Service\n"
+        "for load in Service([Place(Path(sys.argv[1]), 'en-de')]).loads():\n"
+        "    load()\n"
+        "print('regard.look.figure' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(model)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    assert done.stdout == "True\n"
