@@ -57,14 +57,26 @@ constexpr int64_t ROWS = 64;          // of a norm or a loss in one piece
 constexpr int64_t ELEMENTS = 1 << 15; // of dropout in one piece
 constexpr int64_t SMALL = 1 << 15;    // numbers below which waking a thread costs more than it brings
 
+// OpenMP hands work over and waits for all of it; a sanitizer, which did not build it, has to be told.
+#ifdef __SANITIZE_THREAD__
+extern "C" void __tsan_acquire(void*), __tsan_release(void*);
+static void given(void* work) { __tsan_release(work); }
+static void taken(void* work) { __tsan_acquire(work); }
+#else
+static void given(void*) {}
+static void taken(void*) {}
+#endif
+
 template <class F>
 struct Work {
     F f;
     int64_t pieces;
     std::atomic<int64_t> next{0};
     static void take(void* self) {
+        taken(self);
         auto& work = *static_cast<Work*>(self);
         for (int64_t i; (i = work.next.fetch_add(1)) < work.pieces;) work.f(i);
+        given(self);
     }
 };
 
@@ -73,7 +85,9 @@ template <class F>
 static void each(int threads, int64_t pieces, int64_t numbers, F f) {
     Work<F> work{f, pieces};
     if (run == nullptr || threads < 2 || pieces < 2 || numbers < SMALL) return Work<F>::take(&work);
+    given(&work);
     run(Work<F>::take, &work, (unsigned)threads, 0);
+    taken(&work);
 }
 
 // `count` in pieces of `size`: f(piece, from, to).
