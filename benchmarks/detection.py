@@ -83,7 +83,7 @@ def main() -> None:
             rows.append(trained(f"scenes, {name}", data, test, folder, asked))
             notes.append(f"Scenes, {name}: {first_fifty(folder)}.")
     write_report(
-        "detection",
+        "_".join(["detection", *options.only]),  # a file each: one part does not take another's place
         "Finding objects",
         ["what", "how", "AP50", "AP", "AP75"],
         rows,

@@ -217,8 +217,9 @@ def main() -> None:
     if "step" in options.only:
         rows += steps()
     title = "Classifying pictures"
+    name = "_".join(["images", *options.only])  # a file each: one part does not take another's place
     write_report(
-        "images", title, ["what", "how", "test accuracy", "macro F1"], rows, " ".join(filter(None, notes))
+        name, title, ["what", "how", "test accuracy", "macro F1"], rows, " ".join(filter(None, notes))
     )
 
 
