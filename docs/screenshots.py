@@ -74,7 +74,7 @@ def shoot_file(browser: Any, model: str, text: str, images: Path) -> None:
 
 
 def shoot(browser: Any, address: str, text: str, images: Path) -> None:
-    """The page in light and dark, a head, the walk, what is beside them, the curve, and the page on a phone."""
+    """The page in light and dark, a head, the walk, what is beside it, the curve, the page on a phone."""
     for name, scheme in (("page", "light"), ("page-dark", "dark")):
         page = opened(browser, address, text, color_scheme=scheme)
         point(page, 4)
