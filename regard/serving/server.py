@@ -288,6 +288,7 @@ def serve(
     config = uvicorn.Config(
         app,
         http=Connection,
+        loop="asyncio",  # uvloop, where somebody has installed it, does not survive the fork of workers
         ws="none",
         lifespan="on",
         log_config=None,
