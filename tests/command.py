@@ -37,12 +37,13 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Processes started inside heed SIGINT, also where the shell that runs the tests has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Processes started inside heed SIGINT and SIGHUP, also where who runs the tests ignores them (nohup)."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGHUP)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def command(*arguments: object) -> list[str]:

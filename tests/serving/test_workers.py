@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import call, command, environment
+from command import call, command, environment, interruptible
 
 from regard.config import merge
 from regard.models import build
@@ -50,7 +50,7 @@ class Served:
 
     def __init__(self, model: Path, log: Path) -> None:
         self.model, self.log = model, log
-        with log.open("w") as errors:
+        with log.open("w") as errors, interruptible():
             self.process = subprocess.Popen(
                 command("serve", "-m", f"en-de={model}", "--port", 0, "--workers", 2),
                 stderr=errors,
