@@ -288,7 +288,7 @@ def serve(
     config = uvicorn.Config(
         app,
         http=Connection,
-        loop="asyncio",  # uvloop, where somebody has installed it, does not survive the fork of workers
+        loop="asyncio",  # tested on this one; uvicorn would take uvloop where it is installed
         ws="none",
         lifespan="on",
         log_config=None,

@@ -1,6 +1,7 @@
 // The beam as a tree: what the search wrote side by side, where it forked, what ended, and what was dropped.
 // The best goes straight down; what forked off it stands further in.
 import { element, number, percent } from "./dom.js";
+import { shownPiece } from "./words.js";
 
 const ENDS = { ended: "ended", cut: "cut at the longest output allowed", dropped: "dropped" };
 
@@ -78,7 +79,7 @@ function tokensOf(tree, run, leaf) {
     run.map((at) => {
       const { piece, parent, total } = branches[at];
       const sure = Math.min(1, Math.exp(total - (parent < 0 ? 0 : branches[parent].total)));
-      const text = piece === "</s>" ? "end" : piece.replaceAll("\u2581", "") || piece;
+      const text = shownPiece(piece);
       return element(
         "span",
         {

@@ -25,10 +25,7 @@ import {
 import { drawWalk, LAST_STEP } from "./walk.js";
 
 const PACE = 2600; // ms that a step of the walk stands while it plays
-const PARTS = ["tools", "links", "tokens", "beam", "passes", "grid", "habits", "large", "walk"].concat([
-  "entered",
-  "fed",
-]);
+const PARTS = "tools links tokens beam passes grid habits large walk entered fed".split(" ");
 
 /* The page of a file: its data lies beside the script. */
 export function showLook(root) {
@@ -86,17 +83,11 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
         heat: view.heat,
         warm: (heat) => Object.assign(view, { heat }),
       }),
-    beam: () => {
-      slots.beam.parentElement.hidden = !view.data.tree;
-      if (view.data.tree)
-        drawBeam(slots.beam, view.data, {
-          all: view.all,
-          turn: (all) => {
-            set({ all }, ["beam"]);
-            slots.beam.querySelector("input").focus({ preventScroll: true });
-          },
-        });
-    },
+    beam: () =>
+      where("beam", view.data.tree, drawBeam, {
+        all: view.all,
+        turn: (all) => press("beam", { all }, "input"),
+      }),
     passes: () =>
       view.data.passes &&
       drawPasses(slots.passes, view.data, {
@@ -134,22 +125,16 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
       root.querySelector(".opened").textContent = titleOf(view);
       paintWalk(slots.walk, view, set, play);
     },
-    entered: () => {
-      slots.entered.parentElement.hidden = !view.data.entered;
-      if (view.data.entered)
-        drawEntered(slots.entered, view.data, {
-          chosen: view.side,
-          choose: (side) => pressed("entered", { side }, side),
-        });
-    },
-    fed: () => {
-      slots.fed.parentElement.hidden = !view.data.fed;
-      if (view.data.fed)
-        drawFed(slots.fed, view.data, {
-          chosen: view.part,
-          choose: (part) => pressed("fed", { part }, part),
-        });
-    },
+    entered: () =>
+      where("entered", view.data.entered, drawEntered, {
+        chosen: view.side,
+        choose: (side) => press("entered", { side }, `[data-value="${side}"]`),
+      }),
+    fed: () =>
+      where("fed", view.data.fed, drawFed, {
+        chosen: view.part,
+        choose: (part) => press("fed", { part }, `[data-value="${part}"]`),
+      }),
   };
   function choose(at) {
     const unit = at === null ? null : tableView(view).queries[at];
@@ -162,10 +147,15 @@ export function mountLook(root, data, { switchHeads = null, chrome = true } = {}
     )
       pressed.focus({ preventScroll: true });
   }
-  /* Choose something in one part of the page; the button that was pressed keeps the focus. */
-  function pressed(part, change, value) {
+  /* A section that is there where the document has something for it. */
+  function where(part, found, draw, options) {
+    slots[part].parentElement.hidden = !found;
+    if (found) draw(slots[part], view.data, options);
+  }
+  /* Choose something in one part of the page; what was pressed, `selector` there, keeps the focus. */
+  function press(part, change, selector) {
     set(change, [part]);
-    slots[part].querySelector(`[data-value="${value}"]`)?.focus({ preventScroll: true });
+    slots[part].querySelector(selector).focus({ preventScroll: true });
   }
   /* Let the walk go on by itself, or stop it. */
   function play(on) {
