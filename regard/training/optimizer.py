@@ -78,27 +78,41 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        for group in self.param_groups:
-            for piece in _pieces(group["params"]):
-                if stack := [param for param in piece if param.grad is not None]:
-                    self._move(stack, group)
+        for piece in self._pieces():
+            if moved := [(param, group) for param, group in piece if param.grad is not None]:
+                self._move(moved)
 
     def pieces(self) -> list[list[Tensor]]:
-        """The matrices that move together; which those are depends on their shapes alone."""
-        return [piece for group in self.param_groups for piece in _pieces(group["params"])]
+        """The parameters that move together; which those are depends on their matrices' shapes alone."""
+        return [[param for param, _ in piece] for piece in self._pieces()]
 
-    def _move(self, stack: list[Tensor], group: dict[str, Any]) -> None:
+    def _pieces(self) -> list[list[tuple[Tensor, dict[str, Any]]]]:
+        """Matrices of one shape and rate, up to a bound: then several processes can share a shape."""
+        shapes: dict[tuple[float, ...], list[tuple[Tensor, dict[str, Any]]]] = {}
+        for group in self.param_groups:
+            for param in group["params"]:
+                rows, columns = param.shape[0] // group["cut"], param.shape[1:].numel()
+                shapes.setdefault((rows, columns, group.get("share", 1.0)), []).append((param, group))
+        pieces = []
+        for same in shapes.values():
+            most = max(1, PIECE // max(param.numel() for param, _ in same))
+            pieces += [same[start : start + most] for start in range(0, len(same), most)]
+        return pieces
+
+    def _move(self, moved: Sequence[tuple[Tensor, dict[str, Any]]]) -> None:
+        stack, cuts, group = [param for param, _ in moved], [each["cut"] for _, each in moved], moved[0][1]
         grads = [param.grad for param in stack if param.grad is not None]
         pasts = [self.momentum(param) for param in stack]
         torch._foreach_lerp_(pasts, grads, 1 - group["momentum"])
-        ahead = torch.stack(torch._foreach_lerp(grads, pasts, group["momentum"]))
-        rows = stack[0].shape[0] // group["cut"]
-        matrices = ahead.view(len(stack) * group["cut"], rows, -1)
+        ahead = torch._foreach_lerp(grads, pasts, group["momentum"])
+        rows = stack[0].shape[0] // cuts[0]
+        matrices = torch.cat([each.reshape(cut, rows, -1) for each, cut in zip(ahead, cuts, strict=True)])
         size = 0.2 * max(matrices.shape[1:]) ** 0.5  # the root mean square of an Adam step
-        moves = orthogonalise(matrices).reshape(ahead.shape)
+        moves = zip(torch.split(orthogonalise(matrices), cuts), stack, strict=True)
         if group["weight_decay"]:
             torch._foreach_mul_(stack, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(stack, list(moves.unbind(0)), alpha=-group["lr"] * size)
+        along = [move.reshape(param.shape) for move, param in moves]
+        torch._foreach_add_(stack, along, alpha=-group["lr"] * size)
 
     def momentum(self, param: Tensor) -> Tensor:
         """What a matrix remembers of its gradients; zeros at first."""
@@ -107,18 +121,6 @@ class Muon(torch.optim.Optimizer):
             state["momentum"] = torch.zeros_like(param)
         past: Tensor = state["momentum"]
         return past
-
-
-def _pieces(params: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Parameters of one shape together, up to a bound: then several processes can share a shape."""
-    shapes: dict[torch.Size, list[Tensor]] = {}
-    for param in params:
-        shapes.setdefault(param.shape, []).append(param)
-    pieces = []
-    for shape, same in shapes.items():
-        most = max(1, PIECE // shape.numel())
-        pieces += [same[start : start + most] for start in range(0, len(same), most)]
-    return pieces
 
 
 def build_optimizers(
