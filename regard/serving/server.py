@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
-from regard.process.allocator import return_freed_memory
+from regard.process.allocator import return_freed_memory, sweep_freed_memory
 from regard.serving.guard import Guard, in_bytes
 from regard.serving.limits import CONNECTIONS, HEAD, HEADERS, Refusal
 from regard.serving.service import DRAINING, READY, Service
@@ -285,6 +285,7 @@ def serve(
 ) -> None:
     """Answer until told to end; the fault of loading, if there was one. `ready` is called when it is."""
     return_freed_memory()
+    sweep_freed_memory()
     config = uvicorn.Config(
         app,
         http=Connection,
