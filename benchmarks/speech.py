@@ -3,38 +3,34 @@
     python benchmarks/speech.py fsdd --data FSDD --minutes 10
     python benchmarks/speech.py speakers --data FSDD --minutes 5          each of the six left out in turn
     python benchmarks/speech.py audiomnist --data AUDIOMNIST --minutes 15
-    python benchmarks/speech.py joined --data AUDIOMNIST --minutes 15
-    python benchmarks/speech.py truncated --data AUDIOMNIST --minutes 10
+    python benchmarks/speech.py joined --data AUDIOMNIST --minutes 10 --keep RUNS
+    python benchmarks/speech.py truncated --data AUDIOMNIST --minutes 10 --keep RUNS       full beside it
+    python benchmarks/speech.py piper --model RUNS/truncated/model --voice en_US-joe-medium.onnx
     python benchmarks/speech.py stream --model DIR         a demo: delay of what is said
-    python benchmarks/speech.py whisper --data KATHLEEN --model DIR --weights tiny.en.pt
+    python benchmarks/speech.py whisper --data KATHLEEN --model DIR --weights tiny.en.pt --faster CT2
 
-Nothing is downloaded: a part takes the folder of its data and writes its own results file. What a budget of
-minutes gives depends on the machine.
+Nothing is downloaded: a part takes the folder of its data and writes its own results file. With `--keep` a
+run that is finished is not trained again. What a budget of minutes gives depends on the machine. `piper`
+needs the package piper-tts, `--faster` faster-whisper.
 """
 
 import argparse
+import multiprocessing
 import resource
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from report import write_report
+from speech_digits import Rows, held_out, join, recordings, spoken_by
+from speech_whisper import whisper
 
-WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-Rows = list[tuple[Path, str]]
-
-
-def recordings(folder: Path) -> list[tuple[Path, str, str, int]]:
-    """Path, digit as a word, speaker and number of every `{digit}_{speaker}_{index}` in a folder."""
-    found = []
-    for path in sorted((folder / "recordings").iterdir()):
-        digit, speaker, index = path.stem.split("_")
-        found.append((path, WORDS[int(digit)], speaker, int(index)))
-    return found
+LONG = (1, 2, 5, 10)  # minutes of sound that are encoded at once
 
 
 def table(rows: Iterable[tuple[Path, str]], path: Path) -> Path:
@@ -44,13 +40,14 @@ def table(rows: Iterable[tuple[Path, str]], path: Path) -> Path:
 
 
 def trained(place: Path, rows: Rows, minutes: float, **settings: Any) -> Path:
-    """A model of these recordings."""
+    """A model of these recordings; one that is finished is taken as it is."""
     from regard.tasks.speech import TASK
     from regard.training.run import Asked, train
 
     place.mkdir(parents=True, exist_ok=True)
-    data = TASK.read([table(rows, place / "train.tsv")])
-    train(TASK, data, Asked(place / "model", overrides=settings | {"train.minutes": minutes}))
+    if not (place / "model" / "model.safetensors").exists():
+        data = TASK.read([table(rows, place / "train.tsv")])
+        train(TASK, data, Asked(place / "model", overrides=settings | {"train.minutes": minutes}))
     return place / "model"
 
 
@@ -105,11 +102,6 @@ def speakers(options: argparse.Namespace, place: Path) -> None:
     write_report("speech_speakers", "Spoken digits, a speaker left out", head, rows, note)
 
 
-def held_out(every: Sequence[Any]) -> set[str]:
-    """Every fourth speaker."""
-    return set(sorted({speaker for _, _, speaker, _ in every})[::4])
-
-
 def audiomnist(options: argparse.Namespace, place: Path) -> None:
     """Every fourth speaker of AudioMNIST left out."""
     every = recordings(options.data)
@@ -124,33 +116,6 @@ def audiomnist(options: argparse.Namespace, place: Path) -> None:
     )
 
 
-def join(every: Sequence[Any], count: int, place: Path, seed: int) -> Rows:
-    """`count` recordings of 1 to 8 digits of one speaker, with pauses and noise."""
-    import soundfile
-
-    from regard.audio.sound import read_sound
-
-    random = np.random.default_rng(seed)
-    place.mkdir(parents=True, exist_ok=True)
-    groups: dict[str, list[Any]] = {}
-    for each in every:
-        groups.setdefault(each[2], []).append(each)
-    names, found = sorted(groups), []
-    for number in range(count):
-        group = groups[names[int(random.integers(len(names)))]]
-        chosen = [group[int(place_)] for place_ in random.integers(len(group), size=random.integers(1, 9))]
-        parts = [np.zeros(int(random.integers(400, 2400)), np.float32)]
-        for path, *_ in chosen:
-            parts += [read_sound(path, 8000), np.zeros(int(random.integers(400, 3200)), np.float32)]
-        samples = np.concatenate(parts)
-        loud = float(np.sqrt(np.mean(samples**2))) * 10 ** (-random.uniform(10, 30) / 20)
-        samples = samples + random.normal(size=len(samples)).astype(np.float32) * loud
-        path = place / f"{number}.flac"
-        soundfile.write(path, np.clip(samples, -1, 1), 8000)
-        found.append((path, " ".join(word for _, word, _, _ in chosen)))
-    return found
-
-
 def joined_rows(options: argparse.Namespace, place: Path) -> tuple[Rows, Rows]:
     """Single and joined digits of some speakers, joined ones of the others."""
     every = recordings(options.data)
@@ -163,7 +128,7 @@ def joined_rows(options: argparse.Namespace, place: Path) -> tuple[Rows, Rows]:
 def joined(options: argparse.Namespace, place: Path) -> None:
     """Joined digits of unseen speakers."""
     train, test = joined_rows(options, place / "joined")
-    right, wer, factor = tested(trained(place, train, options.minutes), test)
+    right, wer, factor = tested(trained(place / "truncated", train, options.minutes), test)
     rows = [["unseen speakers", f"{len(test)}", f"{wer:.2%}", f"{right:.2%}", f"{factor:.4f}"]]
     head = ["joined digits", "recordings", "WER", "wholly right", "real-time factor"]
     write_report("speech_joined", "Joined digits", head, rows, f"{options.minutes:g} minutes.")
@@ -171,11 +136,6 @@ def joined(options: argparse.Namespace, place: Path) -> None:
 
 def truncated(options: argparse.Namespace, place: Path) -> None:
     """Truncated against full attention: what it costs in WER, and what 1 to 10 minutes of sound cost."""
-    import torch
-
-    from regard.data.inputs import Frames
-    from regard.tasks.task import load
-
     train, test = joined_rows(options, place / "joined")
     rows = []
     for name, settings in (
@@ -184,69 +144,50 @@ def truncated(options: argparse.Namespace, place: Path) -> None:
     ):
         model = trained(place / name, train, options.minutes, **settings)
         _, wer, _ = tested(model, test)
-        listener = load(model)
-        cells = [name, f"{wer:.2%}"]
-        for minutes in (1, 2, 5, 10):
-            frames = torch.zeros(1, minutes * 6000, listener.how.mels).normal_()
-            with torch.inference_mode():
-                began = time.perf_counter()
-                listener.model.encode(Frames(frames))
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            cells.append(f"{time.perf_counter() - began:.2f} s, {peak:,.0f} MB")
-        rows.append(cells)
-    head = ["attention", "WER", "1 min", "2 min", "5 min", "10 min"]
-    note = f"{options.minutes:g} minutes each. The encoder at once; memory is the process's peak so far."
+        rows.append([name, f"{wer:.2%}", *(cost(model, minutes) for minutes in LONG)])
+    head = ["attention", "WER", *(f"{minutes} min" for minutes in LONG)]
+    note = (
+        f"{options.minutes:g} minutes each. The encoder at once, each length in a process of its own; memory "
+        "is what that process took at most beyond the loaded model."
+    )
     write_report("speech_truncated", "Truncated against full attention", head, rows, note)
 
 
-def whisper(options: argparse.Namespace, place: Path) -> None:
-    """Whisper here, in transformers and in faster-whisper, recording by recording: texts, WER, seconds."""
-    from regard.audio.sound import read_sound
-    from regard.data.recordings import read_spoken
-    from regard.measure.wer import ErrorRates
+def cost(model: Path, minutes: int) -> str:
+    """Seconds and memory of encoding so many minutes at once, in a process that did nothing else."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+        spent, taken = alone.submit(encoded, model, minutes).result()
+    return f"{spent:.2f} s, {taken:,.0f} MB"
+
+
+def encoded(model: Path, minutes: int) -> tuple[float, float]:
+    """Seconds, and MB that the peak grew by."""
+    import torch
+
+    from regard.data.inputs import Frames
     from regard.tasks.task import load
 
-    spoken = list(read_spoken(options.data / "metadata.tsv"))[: options.files]
-    sounds = [read_sound(each.path, 16000) for each in spoken]
-    long = sum(map(len, sounds)) / 16000
-    ways: dict[str, Any] = {
-        "regard fp32": ours(load(options.model, times=False, precision="fp32", engine="native")),
-        "regard int8": ours(load(options.model, times=False, precision="int8", engine="native")),
-        "regard, torch fp32": ours(load(options.model, times=False, engine="readable")),
-    }
-    if options.weights:
-        ways["transformers fp32"] = theirs(options.weights)
-    if options.faster:
-        from faster_whisper import WhisperModel
+    listener = load(model)
+    with torch.inference_mode():
+        listener.model.encode(Frames(torch.zeros(1, 200, listener.how.mels)))  # what is slow the first time
+        frames = torch.zeros(1, minutes * 6000, listener.how.mels).normal_()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.perf_counter()
+        listener.model.encode(Frames(frames))
+    spent = time.perf_counter() - began
+    return spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
-        model = WhisperModel(str(options.faster), device="cpu", compute_type="int8", cpu_threads=2)
-        ways["faster-whisper int8"] = lambda x: " ".join(
-            each.text.strip()
-            for each in model.transcribe(x, language="en", beam_size=1, without_timestamps=True)[0]
-        )
-    for hear in ways.values():
-        hear(sounds[0])  # what is slow the first time
-    found: dict[str, list[str]] = {name: [] for name in ways}
-    spent, worked = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)  # by the clock, and of all threads
-    for sound in sounds:  # in turn, so that a busy moment is everybody's
-        for name, hear in ways.items():
-            began, busy = time.perf_counter(), time.process_time()
-            found[name].append(hear(sound).strip())
-            spent[name] += time.perf_counter() - began
-            worked[name] += time.process_time() - busy
+
+def piper(options: argparse.Namespace, place: Path) -> None:
+    """A model of joined and single digits hears another voice, a synthetic one, say them."""
+    single, joined = spoken_by(options.voice, place / "piper", options.files)
     rows = []
-    for name, written in found.items():
-        rates = ErrorRates()
-        for text, each in zip(written, spoken, strict=True):
-            rates.add(text, each.text)
-        same = sum(a == b for a, b in zip(written, found["regard fp32"], strict=True))
-        wer = rates.scores()["wer"].value
-        times = [f"{spent[name]:.1f}", f"{worked[name]:.1f}", f"{long / spent[name]:.1f}×"]
-        rows.append([name, f"{wer:.2%}", f"{same} of {len(spoken)}", *times])
-    head = ["Whisper tiny.en", "WER", "texts as regard's fp32", "seconds", "CPU seconds", "real time"]
-    write_report(
-        "speech_whisper", "Whisper", head, rows, f"{len(spoken)} recordings, {long:.0f} s, greedy, no times."
-    )
+    for name, said in (("single digits", single), ("joined digits", joined)):
+        right, wer, _ = tested(options.model, said)
+        rows.append([name, f"{len(said)}", f"{wer:.2%}", f"{right:.2%}"])
+    head = ["a synthetic voice", "recordings", "WER", "wholly right"]
+    note = f"{options.voice.stem} of piper at several speeds; the model was trained by the part `joined`."
+    write_report("speech_piper", "Digits of a synthetic voice", head, rows, note)
 
 
 def stream(options: argparse.Namespace, place: Path) -> None:
@@ -292,82 +233,28 @@ def played(listener: Any, samples: Any, silence: float) -> list[tuple[str, float
     return found
 
 
-def ours(listener: Any) -> Any:
-    """How a listener of ours is asked."""
-    return lambda x: " ".join(each.text for each in listener.transcribe(x, words=False))
-
-
-NAMES = {  # OpenAI's names, then Hugging Face's
-    "cross_attn_ln": "encoder_attn_layer_norm",
-    "attn_ln": "self_attn_layer_norm",
-    "mlp_ln": "final_layer_norm",
-    "mlp.0": "fc1",
-    "mlp.2": "fc2",
-    "cross_attn.": "encoder_attn.",
-    ".attn.": ".self_attn.",
-    ".query.": ".q_proj.",
-    ".key.": ".k_proj.",
-    ".value.": ".v_proj.",
-    "attn.out.": "attn.out_proj.",
-    "blocks": "layers",
-    "ln_post": "layer_norm",
-    "decoder.ln.": "decoder.layer_norm.",
-    "token_embedding": "embed_tokens",
-    "positional_embedding": "embed_positions.weight",
-}
-
-
-def theirs(path: Path) -> Any:
-    """Greedy search of transformers with the weights of OpenAI's tiny.en.pt, by the same rules."""
-    import torch
-    from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
-
-    from regard.interop.whisper import read_file
-    from regard.tasks.speech.whisper import Whisper
-
-    ours = Whisper(read_file(path), times=False)
-    state = {}
-    for name, tensor in torch.load(path, weights_only=True)["model_state_dict"].items():
-        for old, new in NAMES.items():
-            name = name.replace(old, new)
-        state[f"model.{name}"] = tensor.float()
-    model = WhisperForConditionalGeneration(WhisperConfig(vocab_size=51864)).eval()
-    model.load_state_dict(state | {"proj_out.weight": state["model.decoder.embed_tokens.weight"]})
-    extract, steer = WhisperFeatureExtractor(), ours.steering
-
-    def hear(samples: Any) -> str:
-        heard = extract(samples, sampling_rate=16000, return_tensors="pt").input_features
-        ids = torch.tensor([[steer.start, steer.no_times]])
-        with torch.inference_mode():
-            out = model.generate(
-                heard,
-                decoder_input_ids=ids,
-                max_new_tokens=224,
-                do_sample=False,
-                suppress_tokens=[*ours.never, *range(steer.times, steer.times + 1501)],
-                begin_suppress_tokens=ours.first,
-            )[0].tolist()
-        return ours.tokenizer.decode([token for token in out if token < steer.end])
-
-    return hear
-
-
-PARTS = {each.__name__: each for each in (fsdd, speakers, audiomnist, joined, truncated, stream, whisper)}
+EVERY = (fsdd, speakers, audiomnist, joined, truncated, piper, stream, whisper)
+PARTS = {each.__name__: each for each in EVERY}
+ALONE = ("stream", "piper")  # parts that make their own recordings
 
 
 def main() -> None:
     """One part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("--data", type=Path, help="a folder of recordings; stream makes its own")
+    parser.add_argument("--data", type=Path, help="a folder of recordings; stream and piper make their own")
     parser.add_argument("--minutes", type=float, default=10.0, help="of each training")
     parser.add_argument("--model", type=Path, help="whisper: what regard import made; stream: a demo")
+    parser.add_argument("--voice", type=Path, help="piper: a voice, NAME.onnx beside NAME.onnx.json")
     parser.add_argument("--weights", type=Path, help="whisper: tiny.en.pt, for transformers")
-    parser.add_argument("--faster", type=Path, help="whisper: a CTranslate2 folder, for faster-whisper")
-    parser.add_argument("--files", type=int, default=100, help="whisper, stream: recordings")
+    parser.add_argument(
+        "--faster", type=Path, help="whisper: a CTranslate2 folder, for faster-whisper; made of --weights"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="whisper: of each")
+    parser.add_argument("--files", type=int, default=100, help="whisper, stream, piper: recordings")
     parser.add_argument("--keep", type=Path, help="where models and recordings go; else nowhere")
     options = parser.parse_args()
-    if options.data is None and options.part != "stream":
+    if options.data is None and options.part not in ALONE:
         parser.error(f"{options.part} needs --data")
     with TemporaryDirectory() as place:
         PARTS[options.part](options, options.keep or Path(place))
