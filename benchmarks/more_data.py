@@ -3,31 +3,26 @@
 Back-translation: half of the English-German pairs, and the German side of the other half as text that nobody
 translated. Beside it the half alone, and all pairs, which is what it could reach at most. Several languages:
 one model for English with German, French and Czech, both ways, against a model for each direction; the one
-has as many minutes as all the others together. Every run is one `regard` command: killed, the same goes on.
+has as many minutes as six would have together. Every run is one `regard` command: killed, the same goes on.
 
     python benchmarks/more_data.py ../shared/data/multi30k --out runs/more --minutes 15
+    python benchmarks/more_data.py ../shared/data/multi30k --out runs/back --what back --minutes 4
+    python benchmarks/more_data.py ../shared/data/multi30k --out runs/six --what several --minutes 2 --alone
 """
 
 import argparse
 import gzip
 import json
-import subprocess
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from commands import regard, scores
 from report import write_report
 
 TEST = "test_2016_flickr"
 DIRECTIONS = ("en-de", "en-fr", "en-cs", "de-en", "fr-en", "cs-en")
 ZERO_SHOT = ("de-fr", "fr-cs")
-
-
-def regard(*words: object) -> str:
-    """Run one `regard` command; its standard output."""
-    command = [sys.executable, "-m", "regard", *map(str, words)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def sides(options: argparse.Namespace, part: str, pair: str) -> list[Path]:
@@ -47,12 +42,12 @@ def cut(options: argparse.Namespace, part: str, code: str, first: int, last: int
     return path
 
 
-def scores(options: argparse.Namespace, model: Path, pair: str) -> dict[str, Any]:
-    """Of the test set."""
+def tested(options: argparse.Namespace, model: Path, pair: str) -> dict[str, Any]:
+    """Scores of the test set."""
     several = json.loads((model / "config.json").read_text())["text"]["pairs"]
     codes = pair.split("-")
     named = ("--from", codes[0], "--to", codes[1]) if several else ()
-    return dict(json.loads(regard("evaluate", "-m", model, *sides(options, TEST, pair), *named, "--json")))
+    return scores(model, *sides(options, TEST, pair), *named)
 
 
 def row(name: str, pair: str, minutes: str, found: dict[str, Any]) -> list[str]:
@@ -77,7 +72,7 @@ def back(options: argparse.Namespace) -> list[list[str]]:
     }
     spent = {"back": f"{options.minutes:g} + {options.minutes:g} for the reverse model"}
     return [
-        row(told[name], pair, spent.get(name, f"{options.minutes:g}"), scores(options, model, pair))
+        row(told[name], pair, spent.get(name, f"{options.minutes:g}"), tested(options, model, pair))
         for name, model in models.items()
     ]
 
@@ -85,20 +80,20 @@ def back(options: argparse.Namespace) -> list[list[str]]:
 def several(options: argparse.Namespace) -> list[list[str]]:
     """One model for all directions, and one for each, in the same time together."""
     rows = []
-    for pair in DIRECTIONS:
+    for pair in options.alone:
         model = options.out / pair
         valid = sides(options, "val", pair)
         common = (*options.settings, "--minutes", options.minutes)
         regard("train", *sides(options, "train", pair), "-o", model, *common, "--valid", *valid)
-        rows.append(row("a model of its own", pair, f"{options.minutes:g}", scores(options, model, pair)))
+        rows.append(row("a model of its own", pair, f"{options.minutes:g}", tested(options, model, pair)))
     model, minutes = options.out / "several", options.minutes * len(DIRECTIONS)
     named = [word for pair in DIRECTIONS for word in ("--pair", pair, *sides(options, "train", pair))]
     named += [word for pair in DIRECTIONS for word in ("--valid-pair", pair, *sides(options, "val", pair))]
     regard("train", *named, "-o", model, *options.settings, "--minutes", minutes)
     for pair in DIRECTIONS:
-        rows.append(row("one model for all", pair, f"{minutes:g} for all", scores(options, model, pair)))
+        rows.append(row("one model for all", pair, f"{minutes:g} for all", tested(options, model, pair)))
     for pair in ZERO_SHOT:
-        rows.append(row("the same, zero-shot", pair, "none", scores(options, model, pair)))
+        rows.append(row("the same, zero-shot", pair, "none", tested(options, model, pair)))
     return rows
 
 
@@ -110,6 +105,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where the models go, and stay")
     parser.add_argument("--minutes", type=float, default=15.0, help="for each direction")
     parser.add_argument("--what", choices=("back", "several", "both"), default="both")
+    parser.add_argument("--alone", nargs="*", default=DIRECTIONS, help="directions with a model of their own")
     parser.add_argument("--lines", type=int, help="only so many pairs, to try this script")
     parser.add_argument("--set", action="append", default=[], help="a setting of every run")
     options = parser.parse_args()

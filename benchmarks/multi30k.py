@@ -9,12 +9,11 @@ kind of machine.
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from commands import regard, scores
 from report import RESULTS, commit, kind, machine, write_report
 
 RUNS = RESULTS / "multi30k.jsonl"
@@ -24,12 +23,6 @@ PEERS = [
     ["3+3 layers, d256, from scratch (beamgrad, GPU)", "en-de", "", "", "", "36.99 ± .24"],
 ]
 GOOD = 38.0
-
-
-def regard(*words: str) -> str:
-    """Run one `regard` command; its standard output."""
-    command = [sys.executable, "-m", "regard", *words]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def minutes_until_good(out: Path) -> float | None:
@@ -48,20 +41,20 @@ def train_and_score(options: argparse.Namespace) -> dict[str, Any]:
     budget = ["--minutes", str(options.minutes)] if options.minutes else []
     regard("train", *files["train"], "--valid", *files["val"], "-o", out, *budget, *extra)
     seconds = time.perf_counter() - start
-    scores = {}
-    for part in ("val", "test_2016_flickr"):
-        pair = [str(data / f"{part}.{side}.gz") for side in (src, tgt)]
-        scores[part] = json.loads(regard("evaluate", "-m", out, *pair, "--json"))
+    found = {
+        part: scores(options.out, *(data / f"{part}.{side}.gz" for side in (src, tgt)))
+        for part in ("val", "test_2016_flickr")
+    }
     return {
         "pair": options.pair,
         "minutes": options.minutes,
         "set": options.set,
         "seconds": round(seconds),
         "until_good": minutes_until_good(options.out),
-        "val": scores["val"]["bleu"],
-        "test": scores["test_2016_flickr"]["bleu"],
-        "chrf": scores["test_2016_flickr"]["chrf"],
-        "signature": scores["test_2016_flickr"]["signature"],
+        "val": found["val"]["bleu"],
+        "test": found["test_2016_flickr"]["bleu"],
+        "chrf": found["test_2016_flickr"]["chrf"],
+        "signature": found["test_2016_flickr"]["signature"],
         "machine": machine(),
         "kind": kind(),
         "commit": commit(),
