@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 PAIRED = ("--pair", "--valid-pair")
 
 
+LEAVING = (  # said before training: afterwards it would be too late
+    "A new Transformer has rotary positions where positions.kind is not named. CTranslate2 and ONNX hold it, "
+    "Hugging Face has no layout for it: train for that with --set positions.kind=sinusoidal."
+)
+
+
 class Command(TyperCommand):
     """`--valid` and `--pair` take one file or two, and the help ends with every config key."""
 
@@ -43,6 +49,8 @@ class Command(TyperCommand):
         with formatter.section("Presets"):
             changes = {name: ", ".join(f"{k}={v}" for k, v in keys.items()) for name, keys in PRESETS.items()}
             formatter.write_dl([(name, text or "the defaults above") for name, text in changes.items()])
+        with formatter.section("Where a translator can go"):
+            formatter.write_text(LEAVING)
 
 
 def _shown(default: Any) -> str:

@@ -244,6 +244,12 @@ def test_help_lists_every_key_with_its_default(regard: Run):
         assert [key, shown] in lines
 
 
+def test_help_says_before_training_where_a_translator_cannot_go(regard: Run):
+    told = " ".join(regard("train", "--help").stdout.split())
+    assert "Hugging Face has no layout for it" in told
+    assert "--set positions.kind=sinusoidal" in told
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
