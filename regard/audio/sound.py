@@ -6,6 +6,7 @@ averaged, the rate is changed by `resample.py`. What is no sound is refused in a
 """
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +20,11 @@ BLOCK = 4.0  # seconds that are read at a time
 NUMBERS = 1 << 21  # of all channels that are read at a time, at most
 RATES = (1000, 768_000)  # Hz that a header may say
 LOUDEST = 1e4  # times full scale; no recording is louder, so its numbers are none
+NOTICED = 0.1  # seconds; what an MP3 lacks at its end is less
+ENDLESS = 2**31 - 2**16  # bytes that a header speaks of whose writer did not know the end: nothing is lost
+CUT = re.compile(
+    r"^\s*(?:data|SSND|Data Size)\s*: (\d+) \(should be (\d+)\)", re.MULTILINE
+)  # libsndfile's log
 ENDINGS = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
 
 
@@ -45,6 +51,9 @@ class Recording:
         except (soundfile.SoundFileError, TypeError, ValueError) as error:
             raise DataError(f"{self.name} is no sound file that can be read ({_reason(error)})") from None
         self.rate, self.frames = int(self._file.samplerate), int(self._file.frames)
+        self._count, self._promised = 0, self.frames
+        if (cut := CUT.search(self._file.extra_info)) and int(cut[1]) < ENDLESS:
+            self._promised = self.frames * int(cut[1]) // max(1, int(cut[2]))
         if not RATES[0] <= self.rate <= RATES[1]:
             self._file.close()
             raise DataError(
@@ -64,6 +73,12 @@ class Recording:
         """How long it is, if its header tells the truth."""
         return max(0, self.frames) / self.rate
 
+    @property
+    def lost(self) -> float:
+        """Seconds that its header speaks of and that were not there, once all of it was read."""
+        seconds = (self._promised - self._count) / self.rate
+        return seconds if seconds > NOTICED else 0.0
+
     def blocks(self, rate: int) -> Iterator[Samples]:
         """Samples at `rate`, some seconds at a time; the file is closed when they end."""
         return resampled(self._read(), self.rate, rate)
@@ -73,7 +88,7 @@ class Recording:
         self._file.close()
 
     def _read(self) -> Iterator[Samples]:
-        soundfile, count = require_soundfile(), 0
+        soundfile = require_soundfile()
         size = min(math.ceil(BLOCK * self.rate), max(1, NUMBERS // self._file.channels))
         with self._file as file:
             while True:
@@ -81,13 +96,13 @@ class Recording:
                     block = file.read(size, dtype="float32", always_2d=True)
                 except (soundfile.SoundFileError, RuntimeError) as error:
                     raise DataError(
-                        f"{self.name} cannot be read past {count / self.rate:.1f} s ({_reason(error)})"
+                        f"{self.name} cannot be read past {self._count / self.rate:.1f} s ({_reason(error)})"
                     ) from None
                 if len(block) == 0:
                     break
-                yield self._mono(block, count)
-                count += len(block)
-        if count == 0:
+                self._count += len(block)
+                yield self._mono(block, self._count - len(block))
+        if self._count == 0:
             raise DataError(f"{self.name} holds no samples")
 
     def _mono(self, block: Any, before: int) -> Samples:

@@ -17,6 +17,7 @@ from regard.cli.streams import is_standard
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from regard.audio.sound import Recording
     from regard.cli.bulk import Answer
     from regard.tasks.speech.listener import Listener
 
@@ -161,15 +162,24 @@ def _say(text: str) -> None:
 def _sound(listener: "Listener", path: Path, options: Options) -> Iterator[Any]:
     """A file or stdin as blocks of samples."""
     from regard.audio.resample import resampled
-    from regard.audio.sound import BLOCK, pcm_blocks
+    from regard.audio.sound import BLOCK, Recording, pcm_blocks
 
     if not is_standard(path):
-        return listener.blocks(path)
+        return _heard(Recording(path), listener.rate)
     if sys.stdin is None:
         raise UsageError("stdin is closed; name a file")
     rate = options.rate or listener.rate
     blocks = pcm_blocks(sys.stdin.buffer, rate, WAIT if options.stream else BLOCK)
     return resampled(blocks, rate, listener.rate)
+
+
+def _heard(recording: "Recording", rate: int) -> Iterator[Any]:
+    """Its samples; where they end before the header says, the person is told."""
+    from regard.cli.console import note
+
+    yield from recording.blocks(rate)
+    if recording.lost:
+        note(f"{recording.name} ends early: {recording.lost:.1f} s that its header speaks of are not there")
 
 
 def _whole(listener: "Listener", path: Path, options: Options) -> str:

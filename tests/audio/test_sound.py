@@ -85,11 +85,30 @@ def test_a_rate_that_no_recording_has_is_refused(tmp_path: Path, rate: int) -> N
         Recording(path)
 
 
-def test_a_file_that_ends_early_gives_what_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["wav", "aiff", "au", "mp3"])
+def test_a_file_that_ends_early_gives_what_is_there_and_knows_it(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    soundfile.write(path, np.tile(TONE, 4), 8000)
+    whole = Recording(path)
+    assert sum(map(len, whole.blocks(8000))) >= 16_000
+    assert whole.lost == 0.0
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    cut = Recording(path)
+    heard = sum(map(len, cut.blocks(8000))) / 8000
+    assert 0.5 < heard < 1.5
+    assert heard + cut.lost == pytest.approx(2.0, abs=0.01)
+
+
+@pytest.mark.parametrize("said", [0xFFFFFFFF, 0x7FFFFFFF, 0x80000000 - 44])
+def test_a_writer_that_did_not_know_the_end_has_lost_nothing(tmp_path: Path, said: int) -> None:
     path = tmp_path / "a.wav"
     soundfile.write(path, TONE, 8000)
-    path.write_bytes(path.read_bytes()[:-4000])
-    assert len(read_sound(path, 8000)) == 2000
+    raw = bytearray(path.read_bytes())
+    raw[40:44] = said.to_bytes(4, "little")
+    path.write_bytes(raw)
+    recording = Recording(path)
+    assert sum(map(len, recording.blocks(8000))) == len(TONE)
+    assert recording.lost == 0.0
 
 
 def test_raw_samples() -> None:

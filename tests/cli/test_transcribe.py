@@ -61,6 +61,19 @@ def test_parts_of_the_recordings(
     assert "shares out recordings; name files, and a folder" in capsys.readouterr().err
 
 
+def test_a_recording_that_ends_early_is_told(
+    folder: Path, calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    half = tmp_path / "half.wav"
+    half.write_bytes((calls / "0.wav").read_bytes()[:20_000])
+    for flags in ([], ["-f", "json"], ["--stream"]):
+        assert command(["transcribe", str(half), "-m", str(folder), *flags]) == 0
+        said = capfd.readouterr()
+        assert said.out
+        assert said.err.startswith(f"{half} ends early: ")
+        assert len(said.err.splitlines()) == 1
+
+
 def test_raw_samples_and_a_stream(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -51,6 +51,7 @@ def check(data: Recordings, *, examples: int = 3) -> Report:
             ("too long", LEFT_OUT, f"longer than speech.longest ({SpeechConfig().longest:g} s)"),
             ("silent", KEPT, "nothing is heard in it, whatever its text says"),
             ("cut off", KEPT, "many samples at full scale: it was recorded too loud"),
+            ("ends early", KEPT, "its header speaks of more sound than there is: it was not copied whole"),
             ("fast", KEPT, f"more than {FAST:g} characters a second: its text may be another's"),
             ("repeated", KEPT, "the same file again: it weighs more in training"),
         )
@@ -104,6 +105,8 @@ def _listened(spoken: Spoken, kinds: dict[str, _Kind]) -> float | None:
         kinds["silent"].add(said)
     if full > math.ceil(SHARE * count):
         kinds["cut off"].add(said)
+    if recording.lost:
+        kinds["ends early"].add(f"{said} of {seconds + recording.lost:.1f}")
     if len(spoken.text) > FAST * seconds:
         kinds["fast"].add(f"{said}, {len(spoken.text)} characters")
     return seconds

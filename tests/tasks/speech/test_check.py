@@ -27,6 +27,7 @@ def test_every_kind_of_trouble_is_told(tmp_path: Path) -> None:
     for name, samples in sounds.items():
         soundfile.write(tmp_path / f"{name}.wav", samples, 8000, subtype="FLOAT")
     (tmp_path / "broken.wav").write_text("no sound")
+    (tmp_path / "half.wav").write_bytes((tmp_path / "good.wav").read_bytes()[:16_000])
     lines = ["file\ttext", "good.wav\tone", "good.wav\tone", "still.wav\ttwo", "loud.wav\tthree"]
     lines += [
         "long.wav\tfour",
@@ -36,6 +37,7 @@ def test_every_kind_of_trouble_is_told(tmp_path: Path) -> None:
         "good.wav",
         "\teight",
     ]
+    lines += ["half.wav\tnine"]
     lines += ["good.wav\t" + "too much " * 9]
     path = tmp_path / "data.tsv"
     path.write_text("\n".join(lines) + "\n")
@@ -48,13 +50,15 @@ def test_every_kind_of_trouble_is_told(tmp_path: Path) -> None:
         "too long": 1,
         "silent": 1,
         "cut off": 1,
+        "ends early": 1,
         "fast": 1,
         "repeated": 2,
     }
     assert not report.trains
     assert "line 6: long.wav, 31.0 s" in report.text()
     assert "line 8" in str(found["recordings"].examples)
-    assert report.kept == 5
+    assert "line 12: half.wav, 0.5 s of 1.0" in report.text()
+    assert report.kept == 6
     whole = tmp_path / "whole.tsv"
     whole.write_text("good.wav\tone\nlong.wav\tfour\n")
     assert TASK.check([whole]).trains
