@@ -35,7 +35,7 @@ LONG = (1, 2, 5, 10)  # minutes of sound that are encoded at once
 
 def table(rows: Iterable[tuple[Path, str]], path: Path) -> Path:
     """A TSV of recordings and texts."""
-    path.write_text("".join(f"{file}\t{text}\n" for file, text in rows), encoding="utf-8")
+    path.write_text("".join(f"{file.resolve()}\t{text}\n" for file, text in rows), encoding="utf-8")
     return path
 
 
