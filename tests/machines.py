@@ -34,7 +34,7 @@ class Bench:
         self.heard = folder / "heard"
         self.probe(QUICK.format(home=str(survival.PROBE.parent), heard=str(self.heard)))
         monkeypatch.setenv("XDG_CACHE_HOME", str(self.cache))
-        for name in (*VARIABLES, machine.OVERRIDE, machine.OURS, cpu.SIMULATE):
+        for name in (*VARIABLES, machine.OVERRIDE, machine.OURS, cpu.SIMULATE, "REGARD_ENGINE_PATH"):
             monkeypatch.setenv(name, "")  # so that it is put back
             monkeypatch.delenv(name)
         self.forget()

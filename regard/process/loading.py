@@ -1,8 +1,8 @@
 """The moment before torch is loaded is the last at which it can be kept off instructions that die here.
 
 `import regard` calls `watch`, whichever way torch then comes in: a verb, a script, a test, a child of ours.
-Nothing is asked or read before that moment. Where the machine is not known yet, a child finds out while torch
-is loaded, and nobody can use torch before both are done. Next: `machine.py`.
+Nothing is asked or read before that moment. Where the machine is not known yet, torch is loaded, then copies
+of this process find out; nobody can use torch before that is done. Next: `machine.py`.
 """
 
 import sys
@@ -16,7 +16,7 @@ LIBRARY = "torch"
 
 
 class _Asking(Loader):
-    """Loads as `loader` does, while a child is asked; afterwards everything is as if there had been none."""
+    """Loads as `loader` does, then asks; afterwards everything is as if there had been no such loader."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
@@ -25,11 +25,11 @@ class _Asking(Loader):
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        from regard.process.machine import prepare_during
+        from regard.process.machine import prepare_after
 
         assert module.__spec__ is not None
         module.__loader__ = module.__spec__.loader = self.loader
-        prepare_during(lambda: self.loader.exec_module(module))
+        prepare_after(lambda: self.loader.exec_module(module))
 
 
 class _Watch(MetaPathFinder):
@@ -45,8 +45,9 @@ class _Watch(MetaPathFinder):
             return None
         self.seen = True  # what follows looks for torch, too
         from regard.process.machine import known, prepare
+        from regard.process.survival import FORKS
 
-        spec = None if known() else find_spec(LIBRARY)
+        spec = None if known() or not FORKS else find_spec(LIBRARY)
         if spec is None or spec.loader is None:
             prepare()
             return None

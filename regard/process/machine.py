@@ -93,17 +93,15 @@ def known() -> bool:
     return _recall(_torch_question(allowed), allowed) is not None
 
 
-def prepare_during(load: Callable[[], None]) -> None:
-    """The same, with a child that is asked while `load` loads torch: both take a second, now together.
+def prepare_after(load: Callable[[], None]) -> None:
+    """The same, asking copies of this process as soon as `load` has loaded torch: they load nothing.
 
     That is safe as long as loading computes nothing: oneDNN, MKL and torch read what they are held to when
     they first compute. libgomp reads its threads as it is loaded.
     """
     _hold({"ceiling": 0})
-    with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(_torch_answer)
-        load()
-    _hold(asked.result())
+    load()
+    _hold(_torch_answer(fork=True))
 
 
 def _hold(answer: Mapping[str, Any]) -> None:
@@ -146,8 +144,8 @@ def overrides() -> frozenset[str]:
 # torch ---------------------------------------------------------------------------------------------
 
 
-def _torch_answer(*, ask: bool = True, again: bool = False) -> dict[str, Any]:
-    """`ceiling` (a number), `bf16` (right under it?) and `gain`."""
+def _torch_answer(*, ask: bool = True, again: bool = False, fork: bool = False) -> dict[str, Any]:
+    """`ceiling` (a number), `bf16` (right under it?) and `gain`. `fork`: torch is loaded and new."""
     allowed = _allowed()
     feared = TILELESS if advertises_tiles() else 0
     careful: dict[str, Any] = {
@@ -161,7 +159,7 @@ def _torch_answer(*, ask: bool = True, again: bool = False) -> dict[str, Any]:
     if not ask:
         return careful
     try:
-        found = _climb_down(allowed) or careful
+        found = _climb_down(allowed, fork=fork) or careful
     except OSError:  # no process may be started here
         return careful
     memo.keep(question, found)
@@ -213,18 +211,21 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _climb_down(allowed: list[int]) -> dict[str, Any] | None:
+def _climb_down(allowed: list[int], *, fork: bool) -> dict[str, Any] | None:
     """The first ceiling under which everything is right; else one with right fp32 (and no tiles); else None.
 
     Tiles that are advertised are likely to die and loading torch takes a second, so the first two ceilings
-    are tried side by side there.
+    are tried side by side there. Copies load nothing, and only the thread that loads torch may make them.
     """
     found: dict[int, dict[str, Any]] = {}
-    together = 2 if advertises_tiles() else 1
+    together = 2 if advertises_tiles() and not fork else 1
     for first in range(0, len(allowed), together):
         some = allowed[first : first + together]
-        with ThreadPoolExecutor(together) as pool:
-            found |= dict(zip(some, pool.map(_under, some), strict=True))
+        if fork:
+            found |= {number: _under(number, fork=True) for number in some}
+        else:
+            with ThreadPoolExecutor(together) as pool:
+                found |= dict(zip(some, pool.map(_under, some), strict=True))
         whole = next((number for number in some if found[number]["bf16"]), None)
         if whole is not None:
             return found[whole]
@@ -232,12 +233,12 @@ def _climb_down(allowed: list[int]) -> dict[str, Any] | None:
     return next((one for number, one in found.items() if one["fp32"] and number >= feared), None)
 
 
-def _under(number: int) -> dict[str, Any]:
+def _under(number: int, *, fork: bool = False) -> dict[str, Any]:
     """What torch can do under one ceiling."""
     environment = {name: value for name, value in os.environ.items() if set_by_user(name) or name == THREADS}
     if set_by_user(OLD_ISA):
         environment[ISA] = environment.get(ISA, os.environ[OLD_ISA])
-    answers = survival.ask("torch", PRECISIONS, {**CEILINGS[number], **environment})
+    answers = survival.ask("torch", PRECISIONS, {**CEILINGS[number], **environment}, fork=fork)
     seconds = {name: _believed(answers.get(name)) for name in PRECISIONS}
     fp32, bf16 = seconds["fp32"], seconds["bf16"]
     return {

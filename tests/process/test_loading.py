@@ -46,12 +46,21 @@ def test_torch_that_was_there_before_is_held_back_without_asking(tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_machine_that_is_not_known_is_asked_while_torch_loads_and_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_machine_that_is_not_known_is_asked_when_torch_is_loaded_and_leaves_no_trace(
+    tmp_path: Path,
+) -> None:
     found = run(
         "import regard, torch\nloader = torch.__loader__\nassert loader is torch.__spec__.loader\n"
         "assert 'regard' not in type(loader).__module__",
         tmp_path,
     )
+    assert (found[ISA], found[MKL]) == ("AVX512_CORE_BF16", "AVX512_E3")
+    assert list(tmp_path.iterdir())
+
+
+def test_no_other_python_is_started_to_ask(tmp_path: Path) -> None:
+    """It would load torch once more, which takes longer than everything else."""
+    found = run("import sys; sys.executable = '/nowhere/python'; import regard, torch", tmp_path)
     assert (found[ISA], found[MKL]) == ("AVX512_CORE_BF16", "AVX512_E3")
     assert list(tmp_path.iterdir())
 

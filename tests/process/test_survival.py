@@ -1,8 +1,14 @@
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
+from command import environment
 from machines import Bench
 
+from regard.process import survival
 from regard.process.survival import ask
 
 
@@ -49,3 +55,40 @@ def test_where_no_process_starts_the_caller_hears_of_it(monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.executable", "/nowhere/python")
     with pytest.raises(OSError, match="nowhere"):
         ask("who", ["one"], os.environ)
+
+
+def test_a_copy_that_hangs_is_ended_and_a_new_process_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[int] = []
+    fork = os.fork
+    monkeypatch.setattr(os, "fork", lambda: children.append(fork()) or children[-1])
+    monkeypatch.setattr(survival, "COPY_LIMIT", 0.1)
+    monkeypatch.setattr(survival, "_answer_as_copy", lambda *_: time.sleep(1000))
+    assert ask("who", ["one"], os.environ | {"MARK": "x"}, fork=True) == {"one": ["eno", "x"]}
+    with pytest.raises(ChildProcessError):  # nobody is left to wait for
+        os.waitpid(children[0], os.WNOHANG)
+
+
+def test_where_no_copy_can_be_made_a_new_process_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(os, "fork", refused)
+    assert list(ask("who", ["one"], os.environ, fork=True)) == ["one"]
+
+
+def test_a_copy_says_what_it_computed_and_leaves_no_trace(tmp_path: Path) -> None:
+    code = (
+        "import atexit, faulthandler, os, sys; faulthandler.enable(); print('begun', end=' ')\n"
+        "atexit.register(lambda: print('ended'))\n"
+        "import regard, torch\n"
+        "from regard.process.survival import ask\n"
+        "environment = dict(os.environ, REGARD_SIMULATE='bf16:die')\n"
+        "print(*ask('torch', ['bf16', 'fp32'], environment, fork=True), os.environ.get('REGARD_SIMULATE'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment() | {"XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == ("begun fp32 None\nended\n", "")
