@@ -1,7 +1,7 @@
 """Folders, pickles and archives of strangers: what each costs until it is refused or loaded.
 
 The cases are those of the tests (`tests/strangers.py`), which hold their memory to 300 MB; here the seconds
-are told too. Each is worked on in a child process.
+of the processor are told too. They are worked on in a child process, one after the other.
 
     python benchmarks/strangers.py
 """
@@ -63,7 +63,7 @@ def main() -> None:
         for what, (cases, base, work) in sets.items():
             outcomes, _ = strangers.bounded(cases, base, home / "copy", work)
             rows.append(row(what, outcomes))
-    header = ["what", "cases", "other than loaded or exit code 2", "most MB", "most seconds"]
+    header = ["what", "cases", "other than loaded or exit code 2", "most MB", "most seconds of the processor"]
     write_report("strangers", "What strangers' files cost", header, rows, "The goals: 300 MB, 2 s, none.")
 
 
