@@ -58,7 +58,7 @@ def test_titles_are_escaped(seen):
     assert "<title>&lt;/title&gt;&lt;b&gt;</title>" in page({"text": "</title><b>"})
 
 
-@pytest.mark.parametrize("entry", ["look.js", "contexts.js"])
+@pytest.mark.parametrize("entry", ["look.js", "contexts.js", "picture.js", "sound.js"])
 def test_the_modules_become_one_script(entry):
     script = bundle(entry)
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)

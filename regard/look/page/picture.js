@@ -1,26 +1,13 @@
 // A picture and where it was looked at: point at a place, choose a thing, or move there with the arrow keys.
 import { element, percent, power, segmented } from "./dom.js";
-import { header } from "./theme.js";
+import { openPage } from "./opening.js";
 
 const SIDE = 420; // pixels of the picture on the page, about
 const SMALL = 96; // of a head's
 
 /* The page of a file: its data lies beside the script. */
 export function showPicture(root) {
-  const data = JSON.parse(document.getElementById("regard-data").textContent);
-  root.classList.add("regard");
-  const board = element("div", { class: "picture-look" });
-  root.replaceChildren(
-    header(element("bdi", { class: "model" }, data.model.name)),
-    element(
-      "div",
-      { class: "translation" },
-      element("p", { class: "target-text", dir: "auto" }, data.answer),
-      element("p", { class: "source-text", dir: "auto" }, data.text),
-    ),
-    board,
-  );
-  mountPicture(board, data);
+  openPage(root, "picture-look", (board, data) => mountPicture(board, data));
 }
 
 /* The picture with its maps; who looks, the map and the head can be chosen. `switchHeads(off)` brings the

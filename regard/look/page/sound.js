@@ -1,23 +1,11 @@
 // A recording and where it was listened to: point at a token and see which moments each head took.
 import { element, percent, roving, segmented } from "./dom.js";
-import { header, heat, onTheme, rgb } from "./theme.js";
+import { openPage } from "./opening.js";
+import { heat, onTheme, rgb } from "./theme.js";
 
 /* The page of a file: its data lies beside the script. */
 export function showSound(root) {
-  const data = JSON.parse(document.getElementById("regard-data").textContent);
-  root.classList.add("regard");
-  const board = element("div", { class: "sound-look" });
-  root.replaceChildren(
-    header(element("bdi", { class: "model" }, data.model.name)),
-    element(
-      "div",
-      { class: "translation" },
-      element("p", { class: "target-text", dir: "auto" }, data.answer),
-      element("p", { class: "source-text", dir: "auto" }, data.text),
-    ),
-    board,
-  );
-  mountSound(board, data);
+  openPage(root, "sound-look", (board, data) => mountSound(board, data));
 }
 
 /* The sound with its tokens and maps; `toggle(map, head)`, where it is given, switches a head off or on. */
