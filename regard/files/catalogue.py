@@ -1,10 +1,12 @@
 """Messages of programs (gettext's PO): what has no translation yet gets one, with Babel's reader and writer.
 
 What people translated stays; a new one is marked fuzzy, as gettext marks what a person has not seen. What a
-program fills in (`%s`, `{name}`) is kept.
+program fills in (`%s`, `{name}`) is kept. The head of the file stays to the letter: Babel would leave out
+what it does not know in it, and make up a team.
 """
 
 import io
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,12 @@ from regard.errors import DataError
 from regard.files.file import text_of
 from regard.files.inline import Marks, back, guarded
 
+# Comments and blank lines, then the message without a text.
+_HEAD = re.compile(
+    r"\ufeff?(?:[ \t]*(?:#(?!~)[^\n]*)?\n)*"
+    r'msgid[ \t]+""[ \t\r]*\nmsgstr[ \t]+"[^\n]*(?:\n[ \t]*"[^\n]*)*'
+)
+_FOUND = ("python-format", "python-brace-format")  # what Babel says of a message by its looks
 _BROKEN = (PoFileError, ValueError, LookupError, TypeError, AttributeError, SyntaxError)
 
 
@@ -21,12 +29,16 @@ class Catalogue:
     """A .po."""
 
     def __init__(self, data: bytes) -> None:
-        text_of(data)
+        text = text_of(data)
+        head = _HEAD.match(text)
+        self._head = head[0] if head else None
         try:
             self._catalogue = read_po(io.BytesIO(data), abort_invalid=True)
         except _BROKEN as error:
             reason = str(error).partition("\n")[0][:120]
             raise DataError(f"it is no catalogue of messages: {reason}") from error
+        for message in self._catalogue:
+            message.flags -= {flag for flag in _FOUND if flag not in text}
         self._messages = [each for each in self._catalogue if each.id and not any(_forms(each.string))]
         self._marks: list[Marks[Any]] = []
         self.segments: list[str] = []
@@ -50,7 +62,9 @@ class Catalogue:
             message.string = tuple(found) if isinstance(message.id, tuple | list) else found[0]
             message.flags.add("fuzzy")
         out = io.BytesIO()
-        write_po(out, self._catalogue)
+        if self._head is not None:
+            out.write(f"{self._head}\n\n".replace("\r", "").encode())  # `text_of` read UTF-8
+        write_po(out, self._catalogue, omit_header=self._head is not None)
         return out.getvalue()
 
 

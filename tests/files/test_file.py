@@ -70,6 +70,34 @@ def test_what_is_none_is_refused(form, data):
     assert "\n" not in str(refused.value)
 
 
+HEAD = """# Of the cat.
+msgid ""
+msgstr ""
+"Project-Id-Version: cat 1.0\\n"
+"Language: de\\n"
+"Content-Type: text/plain; charset=UTF-8\\n"
+"Plural-Forms: nplurals=2; plural=(n != 1);\\n"
+"X-Generator: Jürgen\\n"
+
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_head_and_the_flags_of_a_catalogue_stay(end):
+    body = '#: a.c:3\n#, c-format\nmsgid "%d dogs"\nmsgstr ""\n\n#~ msgid "old"\n#~ msgstr "alt"\n'
+    opened = read("po", (HEAD + body).replace("\n", end).encode())
+    made = opened.written(opened.segments).decode()
+    assert made.startswith(HEAD + "#: a.c:3\n#, c-format, fuzzy\n")
+    assert made.count("alt") == made.count("Project-Id-Version") == 1
+    assert read("po", made.encode()).segments == []
+
+
+def test_a_catalogue_without_a_head_gets_one_that_says_its_encoding():
+    made = (opened := read("po", b'msgid "a dog"\nmsgstr ""\n')).written(["ein Bär"] * len(opened.segments))
+    assert b"charset=utf-8" in made
+    assert "ein Bär".encode() in made
+
+
 def test_names():
     assert format_of("a/b.DOCX") == "docx"
     assert format_of("train.en") is None
