@@ -12,6 +12,8 @@ from typing import Any
 
 AHEAD = re.compile(r"; about [^:]*: ([\d,]+) steps, ([\d.]+) epochs")
 
+UNMOVED = "nothing was better than the model that it began with"
+
 
 def regard(*words: object) -> str:
     """Run one `regard` command; its standard output."""
@@ -31,21 +33,23 @@ class Told:
     seconds: float  # everything included
     megabytes: float  # most resident memory
     ahead: tuple[int, float] | None  # steps and epochs that were foreseen
+    better: bool  # than the model that it began with, as the run itself says
 
 
 def trained(*words: object) -> Told:
     """Run `regard train`; what it says is passed on line by line."""
-    began, ahead = time.perf_counter(), None
+    began, ahead, better = time.perf_counter(), None, True
     command = [sys.executable, "-m", "regard", "train", *map(str, words)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
         sys.stderr.write(line)
         ahead = ahead or foreseen(line)
+        better = better and UNMOVED not in line
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"training ended with status {status}")
-    return Told(time.perf_counter() - began, usage.ru_maxrss / 1024, ahead)
+    return Told(time.perf_counter() - began, usage.ru_maxrss / 1024, ahead, better)
 
 
 def foreseen(line: str) -> tuple[int, float] | None:
