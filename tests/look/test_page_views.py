@@ -80,4 +80,7 @@ def test_views_keep_nobody_out_and_fit_a_phone(opened, file, scheme):
     page.locator(".tokens .word").nth(2).click()
     page.get_by_label("Also what was dropped at once").check()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for part in (".entered .scroll", ".fed .scroll", ".fed .segmented", ".scroll:has(> canvas.large)"):
+        assert page.locator(part).evaluate("node => node.scrollWidth <= node.clientWidth"), part
+    assert page.locator(".fed td:last-child").first.evaluate("node => node.offsetWidth") > 250
     assert barriers(page, "serious", "critical") == []

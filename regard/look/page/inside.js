@@ -94,10 +94,14 @@ export function drawFed(root, data, { chosen, choose }) {
               "tr",
               {},
               element("th", { scope: "row" }, piece(pieces[at])),
-              element("td", { class: "figure" }, percent(part.active[at])),
+              element("td", { class: "figure", "data-title": "units that speak" }, percent(part.active[at])),
               element(
                 "td",
-                { class: "figure", title: "of the length of what it is added to" },
+                {
+                  class: "figure",
+                  "data-title": "moved by",
+                  title: "of the length of what it is added to",
+                },
                 percent(part.moved[at]),
               ),
               element(

@@ -137,7 +137,7 @@ function layOutMap(queries, keys, room) {
   const left = widest(queries) + 14,
     slant = widest(keys) * 0.71 + 16,
     over = measure(keys[keys.length - 1].text) * 0.71;
-  const cell = Math.max(12, Math.min(30, Math.floor((room - left - 4) / (keys.length + 0.5))));
+  const cell = Math.max(8, Math.min(30, Math.floor((room - left - over - 8) / keys.length)));
   const width = left + cell * keys.length + Math.max(over - cell / 2 + 6, 2),
     height = slant + cell * queries.length + 2;
   return {
