@@ -109,18 +109,19 @@ def test_a_limit_leaves_fewer_sentences_spread_over_all(toy: Any, monkeypatch: p
     assert sum(taken) <= cost / 2
     assert PILOT < score.scores["bleu"].count == len(measured) < 37
     assert max(np.diff(sorted(measured))) <= 5
-    assert not score.complete
+    assert score.complete, "the loss decides, and all of it was measured"
     assert score.seconds == pytest.approx(cost, rel=0.2)
     assert math.isclose(score.scores["loss"].value, whole.scores["loss"].value)
 
 
-def test_a_limit_that_has_passed_leaves_a_loss_and_no_bleu(toy: Any) -> None:
-    model = endless(toy)
-    score = Validation(toy.store, np.arange(37), toy.tokenizer).measure(
-        model, CPU, toy.config().train, limit=Limit(0.0)
-    )
+@pytest.mark.parametrize("times", [1, 25])
+def test_a_limit_that_has_passed_leaves_a_loss_and_no_bleu(toy: Any, times: int) -> None:
+    """A batch is always measured; where there are more, the loss is not that of all pairs."""
+    validation = Validation(toy.store, np.repeat(np.arange(37), times), toy.tokenizer)
+    score = validation.measure(endless(toy), CPU, toy.config().train, limit=Limit(0.0))
     assert math.isfinite(score.scores["loss"].value)
-    assert (list(score.scores), score.complete) == (["loss"], False)
+    assert list(score.scores) == ["loss"]
+    assert score.complete == (validation.feed.count(0) == 1) == (times == 1)
 
 
 def test_a_limit_that_is_never_reached_changes_nothing(toy: Any) -> None:
