@@ -120,7 +120,8 @@ def _load(folder: Path, device: torch.device | str) -> Loaded:
     for name in (WEIGHTS, *names, *([GENERATION] if TOKENIZER in names else [])):
         if PurePath(name).name != name or not (folder / name).is_file():
             raise ModelError(
-                f"{folder} has no {shown(name)}; it is no model folder, or not all of it was copied"
+                f"{folder} has no {shown(name)} (asked for by {CONFIG}); it is no model folder, "
+                "or not all of it was copied"
             )
     if TOKENIZER in names:
         config = _read_generation(folder, config)
