@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.config import DataConfig
+from regard.config import DataConfig, TrainConfig
 from regard.data.corpus import Corpus
-from regard.data.sampler import Sampler, _cut
+from regard.data.sampler import Sampler, _cut, _shuffled
 from regard.data.store import Store, open_store
 from regard.errors import UsageError
 from regard.text.tokenizer import Tokenizer
+from regard.training.feed import StoreFeed
 
 Lengths = npt.NDArray[np.int32]
 lengths = st.lists(st.tuples(st.integers(2, 40), st.integers(2, 40)), min_size=1, max_size=300).map(
@@ -110,16 +111,38 @@ def test_lengths_must_match_and_exist() -> None:
         Sampler(np.array([], dtype=np.int32), np.array([], dtype=np.int32), batch_tokens=9, seed=1)
 
 
-def test_a_million_pairs_in_little_memory() -> None:
-    src = np.random.default_rng(1).integers(2, 60, 1_000_000, dtype=np.int32)
-    sampler = Sampler(src, src, batch_tokens=4096, seed=1)
+def test_what_a_pair_costs_in_memory() -> None:
+    pairs = 300_000
+    src, tgt = np.random.default_rng(1).integers(2, 60, (2, pairs), dtype=np.int32)
     tracemalloc.start()
-    batches = sampler.batches(0)
-    held, peak = tracemalloc.get_traced_memory()
+    feed = StoreFeed(np.arange(pairs), [src, tgt], TrainConfig(batch_tokens=4096), tuple)
+    tracemalloc.reset_peak()
+    assert feed.count(1) > 1500
+    held, peak = (each / pairs for each in tracemalloc.get_traced_memory())
     tracemalloc.stop()
-    assert len(batches) > 5000
-    assert held < 6e6  # 4 bytes a pair, and the cuts
-    assert peak < 40e6
+    assert held < 12.5  # lengths 2 + 2, the order 4, which rows 4; and the cuts
+    assert peak < 24
+
+
+@given(st.integers(1, 400), seeds)
+def test_an_order_is_that_of_all_bits_at_once(count: int, seed: int) -> None:
+    found = _shuffled(count, np.random.Philox(seed))
+    raw = np.random.Philox(seed).random_raw(count)
+    assert found.tolist() == np.argsort(raw, kind="stable").tolist()
+
+
+@given(lengths, budgets, seeds)
+def test_lengths_of_two_bytes_and_of_four_give_the_same(both: Lengths, budget: int, seed: int) -> None:
+    small, large = (Sampler(*both, batch_tokens=budget, seed=seed) for _ in range(2))
+    large.lengths = list(both)
+    assert [each.itemsize for each in (*small.lengths, *large.lengths)] == [2, 2, 4, 4]
+    assert as_lists(small, 5) == as_lists(large, 5)
+    assert [each.tolist() for each in small.shapes(5)] == [each.tolist() for each in large.shapes(5)]
+
+
+def test_a_length_beyond_two_bytes_is_kept() -> None:
+    sampler = Sampler(np.array([3, 70_000]), batch_tokens=9, seed=1)
+    assert sampler.lengths[0].tolist() == [3, 70_000]
 
 
 @pytest.fixture(scope="module")
