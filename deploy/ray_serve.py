@@ -9,6 +9,7 @@ models are loaded, and one that leaves first answers what it has begun. More of 
 more than a few requests under way.
 """
 
+import re
 from typing import Any
 
 from ray import serve
@@ -21,13 +22,25 @@ UNDER_WAY = 8  # requests in each replica, of which one more is started
 DRAIN = 40  # seconds for what was begun: more than a request may take
 
 
-def app(asked: dict[str, str]) -> Any:
-    """What `serve run` and `serve deploy` start; `asked` are the words behind it."""
+def _understood(asked: dict[str, str]) -> tuple[int, int, float]:
+    """Least and most replicas, and the cores of each; SystemExit with a line for what makes no sense."""
     wrong = sorted(asked.keys() - {"models", "replicas", "cpus"})
-    if wrong or not asked.get("models"):
+    replicas = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", asked.get("replicas", "1"))
+    cpus = re.fullmatch(r"\d{1,4}(\.\d{1,3})?", asked.get("cpus", "2"))
+    least, most = (int(replicas[1]), int(replicas[2] or replicas[1])) if replicas else (1, 0)
+    if most < max(1, least):
+        wrong.append(f"replicas={asked.get('replicas')}")
+    if cpus is None or not float(cpus[0]):
+        wrong.append(f"cpus={asked.get('cpus')}")
+    if wrong or cpus is None or not asked.get("models"):
         told = ", ".join(wrong) or "no models"
         raise SystemExit(f"ray_serve:app takes models=DIR[,DIR], replicas=LEAST-MOST and cpus=N, not {told}")
-    least, _, most = asked.get("replicas", "1-1").partition("-")
+    return least, most, float(cpus[0])
+
+
+def app(asked: dict[str, str]) -> Any:
+    """What `serve run` and `serve deploy` start; `asked` are the words behind it."""
+    least, most, cpus = _understood(asked)
     folders = asked["models"].split(",")
 
     def build() -> Any:
@@ -36,13 +49,13 @@ def app(asked: dict[str, str]) -> Any:
     @serve.deployment(  # type: ignore[untyped-decorator]
         name="regard",
         autoscaling_config={
-            "min_replicas": int(least),
-            "max_replicas": int(most or least),
+            "min_replicas": least,
+            "max_replicas": most,
             "target_ongoing_requests": UNDER_WAY,
         },
         max_ongoing_requests=8 * UNDER_WAY,  # beyond, its own queue says what it thinks of it
         graceful_shutdown_timeout_s=DRAIN,
-        ray_actor_options={"num_cpus": float(asked.get("cpus", "2"))},
+        ray_actor_options={"num_cpus": cpus},
     )
     @serve.ingress(build)
     class Regard:

@@ -68,11 +68,20 @@ def test_a_replica_answers_as_the_server_does(model: Path) -> None:
     assert [each["id"] for each in json.loads(models[1])["data"]] == ["en-de"]
 
 
-@pytest.mark.parametrize("asked", [{}, {"models": ""}, {"models": "a", "model": "b"}])
-def test_words_that_it_does_not_take_are_said(monkeypatch: pytest.MonkeyPatch, asked: Any) -> None:
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, "no models"),
+        ({"models": ""}, "no models"),
+        ({"models": "a", "model": "b"}, "model"),
+        *(({"models": "a", "replicas": each}, f"replicas={each}") for each in ("x", "3-1", "0", "-2", "1-")),
+        *(({"models": "a", "cpus": each}, f"cpus={each}") for each in ("x", "0", "-1", "nan")),
+    ],
+)
+def test_words_that_it_does_not_take_are_said(monkeypatch: pytest.MonkeyPatch, asked: Any, told: str) -> None:
     pytest.importorskip("ray.serve", reason="pip install 'ray[serve]'")
     monkeypatch.syspath_prepend(str(DEPLOY))
     import ray_serve
 
-    with pytest.raises(SystemExit, match="takes models=DIR"):
+    with pytest.raises(SystemExit, match=f"takes models=DIR.* not {told}$"):
         ray_serve.app(asked)
