@@ -5,7 +5,8 @@ squeeze and clip at 6). The norms of a trained network are numbers, so they are 
 what is fine-tuned is convolutions alone. The file is read with `weights_only`, which runs nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -81,6 +82,10 @@ class EfficientPatches(nn.Module):
             raise UsageError(f"detection.stride ({stride}) must be 4, 8, 16 or 32 for efficientnet-lite0")
         self.blocks = nn.Sequential(*blocks)
         self.out = Convolution(at, width, 1)
+
+    def learned_before(self) -> Iterator[nn.Parameter]:
+        """The weights that were trained for something else: all but the last map."""
+        return chain(self.stem.parameters(), self.blocks.parameters())
 
     def forward(self, pixels: Tensor) -> Tensor:
         x = F.relu6(self.stem(pixels.contiguous(memory_format=torch.channels_last)))

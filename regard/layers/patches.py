@@ -7,6 +7,7 @@
 (B, C, H, W) -> (B, R·C, D), row by row. After this file: `regard.models.vision`.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
@@ -75,6 +76,10 @@ class Patches(nn.Module):
             self.read = nn.Sequential(
                 halving(channels, width, halvings, blocks), Convolution(width, width, 1)
             )
+
+    def learned_before(self) -> Iterator[nn.Parameter]:
+        """The weights that were trained for something else: none."""
+        return iter(())
 
     def forward(self, pixels: Tensor) -> Tensor:
         """(B, C, H, W) -> (B, T, D)."""

@@ -8,6 +8,8 @@ A text says which one it is: `bottleneck 64 256x3 512x4 1024x6 2048x3` is ResNet
 """
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -96,6 +98,10 @@ class ResidualPatches(nn.Module):
                 at = to
         self.blocks = nn.Sequential(*blocks)
         self.out = Convolution(at, width, 1)
+
+    def learned_before(self) -> Iterator[nn.Parameter]:
+        """The weights that were trained for something else: all but the last map."""
+        return chain(self.stem.parameters(), self.blocks.parameters())
 
     def forward(self, pixels: Tensor) -> Tensor:
         x = F.relu(self.stem(pixels.contiguous(memory_format=torch.channels_last)))

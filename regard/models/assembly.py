@@ -106,6 +106,14 @@ def shorter(one: int | None, other: int | None) -> int | None:
     return min((bound for bound in (one, other) if bound is not None), default=None)
 
 
+def storeys(model: nn.Module, layers: Iterable[nn.Module], norm: nn.Module) -> list[list[nn.Parameter]]:
+    """A model's weights from below: all that is in no layer, then each layer's, the last with the norm."""
+    found = [list(layer.parameters()) for layer in layers] or [[]]
+    found[-1] += norm.parameters()
+    inside = {id(weight) for each in found for weight in each}
+    return [[weight for weight in model.parameters() if id(weight) not in inside], *found]
+
+
 def remembered(decoder: Iterable[Any], memory: Tensor) -> tuple[KeyValue, ...]:
     """The keys and values that the cross-attention of each decoder layer makes of memory (B, S, D)."""
     return tuple(layer.cross.keys_values(memory) for layer in decoder)

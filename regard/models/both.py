@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.config import Config
 from regard.data.inputs import Tokens
-from regard.models.assembly import needed_mask
+from regard.models.assembly import needed_mask, storeys
 from regard.models.decoder import Decoder
 
 
@@ -28,6 +28,10 @@ class Both(Decoder):
         super().__init__(config)
         self.transform = nn.Identity()
         self.output_bias = None
+
+    def storeys(self) -> list[list[nn.Parameter]]:
+        """Its weights by how deep they lie (`assembly.storeys`)."""
+        return storeys(self, self.decoder, self.decoder_norm)
 
     def encode(self, inputs: Tokens) -> Tensor:
         """Rows (B, S), padded at their ends -> hidden (B, S, D); each place has seen every one."""

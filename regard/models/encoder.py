@@ -20,7 +20,7 @@ from regard.config import Config
 from regard.data.inputs import Tokens
 from regard.layers.feed_forward import ACTIVATIONS
 from regard.layers.residual import Norm
-from regard.models.assembly import Tied, closing_norm, encoder_stack, needed_mask, shorter
+from regard.models.assembly import Tied, closing_norm, encoder_stack, needed_mask, shorter, storeys
 
 
 class Transform(nn.Module):
@@ -55,6 +55,10 @@ class Encoder(Tied):
         )
         self.output_bias = nn.Parameter(torch.zeros(shape.vocab_size)) if shape.output_bias else None
         self.draw_weights(config)
+
+    def storeys(self) -> list[list[nn.Parameter]]:
+        """Its weights by how deep they lie (`assembly.storeys`)."""
+        return storeys(self, self.encoder, self.encoder_norm)
 
     def encode(self, inputs: Tokens) -> Tensor:
         """Rows (B, S), padded at their ends -> hidden (B, S, D)."""

@@ -6,10 +6,13 @@ import torch
 from regard.attention.quadratic import BoxQuadratic
 from regard.attention.record import record
 from regard.config import Config, merge
+from regard.config.detection import DetectionConfig
 from regard.layers.efficientnet import EfficientPatches, folded
 from regard.models import build
 from regard.models.detector import Detector
 from regard.tasks.detection.denoise import spoil, without_hints
+from regard.tasks.detection.lesson import TRAINED, Finding
+from regard.training.objective import ALL
 
 SHAPE = {
     "task": "detection",
@@ -54,6 +57,19 @@ def test_every_query_says_what_and_where_after_every_layer() -> None:
     full = model(PICTURES, spoiled.hints)
     (full.classes[-1].sum() + sum(each.sum() for each in full.boxes)).backward()
     assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
+
+
+@pytest.mark.parametrize("backbone", ["own", "resnet"])
+def test_a_backbone_that_was_trained_before_moves_more_slowly(backbone: str) -> None:
+    held = merge(Config(), SHAPE | {"detection.backbone": backbone, "detection.resnet": "basic 8 12x1 20x1"})
+    model = build(held)
+    learns = Finding(None, held.of(DetectionConfig), (False, False))  # type: ignore[arg-type]
+    group = learns.groups(model)[ALL]
+    shares = {name: share for (name, _), share in zip(model.named_parameters(), group.shares, strict=True)}
+    slow = {name for name, share in shares.items() if share == TRAINED}
+    known = {name for name in shares if name.startswith(("backbone.stem.", "backbone.blocks."))}
+    assert slow == (known if backbone == "resnet" else set())
+    assert set(shares.values()) == ({1.0, TRAINED} if backbone == "resnet" else {1.0})
 
 
 def test_hints_change_nothing_for_the_queries_and_groups_are_blind_to_each_other() -> None:

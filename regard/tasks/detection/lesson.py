@@ -85,15 +85,11 @@ class Finding(Objective):
     def __init__(self, made: Preprocessing, held: DetectionConfig, flips: tuple[bool, bool]) -> None:
         self.made, self.held, self.flips = made, held, flips
 
-    def groups(self, model: nn.Module) -> Mapping[str, Group]:
+    def groups(self, model: Any) -> Mapping[str, Group]:
         """One group; a backbone that was trained before moves at a tenth of the rate."""
-        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        knows = self.held.backbone != "own"
-        shares = [
-            TRAINED if knows and name.startswith("backbone.") and ".out." not in name else 1.0
-            for name, _ in named
-        ]
-        return {ALL: Group([weight for _, weight in named], shares=shares)}
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        before = {id(weight) for weight in model.backbone.learned_before()}
+        return {ALL: Group(weights, shares=[TRAINED if id(weight) in before else 1.0 for weight in weights])}
 
     def losses(self, model: Any, batch: SceneBatch) -> Iterator[Loss]:
         """One loss."""

@@ -139,18 +139,13 @@ class Labels(Objective):
         self.smoothing, self.pace, self.decay = smoothing, pace, decay
         self.hide, self.mask_id = hide, mask_id
 
-    def groups(self, model: nn.Module) -> Mapping[str, Group]:
+    def groups(self, model: Any) -> Mapping[str, Group]:
         """One group; a weight's share of the rate is by how deep it lies."""
-        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        depth = 1 + max((_layer(name) for name, _ in named), default=0)
-        shares = [self._share(name, depth) for name, _ in named]
-        return {ALL: Group([weight for _, weight in named], shares=shares)}
-
-    def _share(self, name: str, depth: int) -> float:
-        if not name.startswith("body."):
-            return 1.0
-        layer = depth if name.startswith(("body.encoder_norm", "body.decoder_norm")) else _layer(name)
-        return self.pace * self.decay ** (depth - 1 - min(layer, depth - 1))
+        shares: dict[int, float] = {}
+        for above, storey in enumerate(reversed(model.body.storeys())):
+            shares |= {id(weight): self.pace * self.decay**above for weight in storey}
+        weights = [weight for weight in model.parameters() if weight.requires_grad]
+        return {ALL: Group(weights, shares=[shares.get(id(weight), 1.0) for weight in weights])}
 
     def losses(self, model: Any, batch: LabelBatch) -> Iterator[Loss]:
         """One loss."""
@@ -163,12 +158,6 @@ class Labels(Objective):
             for said in model.opinions(inputs, batch.spots)
         ]
         yield Loss(torch.stack(losses).mean())
-
-
-def _layer(name: str) -> int:
-    """The layer that a weight belongs to; what lies below all of them is -1."""
-    parts = name.split(".")
-    return int(parts[2]) if parts[0] == "body" and parts[1] in ("encoder", "decoder") else -1
 
 
 class Judge:
