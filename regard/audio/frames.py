@@ -18,6 +18,8 @@ from torch import Tensor
 from regard.config.speech import SpeechConfig
 
 WINDOW, HOP = 0.025, 0.010  # seconds
+FLOOR = 1e-10  # no band is softer
+NOTHING = (math.log10(FLOOR) + 4) / 4  # a frame in which nothing sounds
 _LINEAR, _KNEE = 200 / 3, 1000.0  # Hz a mel below the knee, and where it is
 _STEP = math.log(6.4) / 27  # a mel above it
 
@@ -89,7 +91,7 @@ class Framing:
         power = spectrum.real.square() + spectrum.imag.square()
         filters = mel_filters(self.rate, self.fft, self.mels).to(samples.device)
         mel = power.transpose(1, 2) @ filters
-        return (mel.clamp(min=1e-10).log10() + 4) / 4
+        return (mel.clamp(min=FLOOR).log10() + 4) / 4
 
 
 def framing_of(how: SpeechConfig) -> Framing:

@@ -20,6 +20,7 @@ BLOCK = 4.0  # seconds that are read at a time
 NUMBERS = 1 << 21  # of all channels that are read at a time, at most
 RATES = (1000, 768_000)  # Hz that a header may say
 LOUDEST = 1e4  # times full scale; no recording is louder, so its numbers are none
+SHORTEST = 0.02  # seconds; two frames
 NOTICED = 0.1  # seconds; what an MP3 lacks at its end is less
 ENDLESS = 2**31 - 2**16  # bytes that a header speaks of whose writer did not know the end: nothing is lost
 CUT = re.compile(
@@ -102,8 +103,9 @@ class Recording:
                     break
                 self._count += len(block)
                 yield self._mono(block, self._count - len(block))
-        if self._count == 0:
-            raise DataError(f"{self.name} holds no samples")
+        if self._count < SHORTEST * self.rate:
+            count = f"{self._count:,} sample{'s' if self._count > 1 else ''}" if self._count else "no samples"
+            raise DataError(f"{self.name} holds {count}, too few to hear anything")
 
     def _mono(self, block: Any, before: int) -> Samples:
         wrong = ~(np.abs(block).max(1) < LOUDEST)  # also where it is no number
@@ -117,9 +119,16 @@ class Recording:
         return mono
 
 
-def read_sound(path: Path, rate: int) -> Samples:
-    """All samples of a recording at `rate`."""
-    return np.concatenate(list(Recording(path).blocks(rate)))
+def read_sound(path: Path, rate: int, longest: float = math.inf) -> Samples:
+    """All samples of a recording at `rate`; of one longer than `longest` seconds little more than these."""
+    recording, held, count = Recording(path), [], 0
+    for block in recording.blocks(rate):
+        held.append(block)
+        count += len(block)
+        if count > longest * rate:
+            recording.close()
+            break
+    return np.concatenate(held)
 
 
 def pcm_blocks(stream: BinaryIO, rate: int, seconds: float = BLOCK) -> Iterator[Samples]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from regard.audio.sound import Recording, pcm_blocks, read_sound
+from regard.audio.sound import BLOCK, Recording, pcm_blocks, read_sound
 from regard.errors import DataError
 
 TONE = np.sin(2 * np.pi * 440 * np.arange(4000) / 8000).astype(np.float32) / 2
@@ -57,11 +57,14 @@ def test_what_is_no_sound_is_one_line(tmp_path: Path) -> None:
             read_sound(path, 8000)
 
 
-def test_a_header_without_samples_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "said"), [(0, "no samples"), (1, "1 sample"), (159, "159 samples")])
+def test_what_is_too_short_to_hear_is_refused(tmp_path: Path, count: int, said: str) -> None:
     path = tmp_path / "a.wav"
-    soundfile.write(path, TONE[:0], 8000)
-    with pytest.raises(DataError, match="holds no samples"):
+    soundfile.write(path, TONE[:count], 8000)
+    with pytest.raises(DataError, match=f"holds {said}, too few to hear anything"):
         read_sound(path, 8000)
+    soundfile.write(path, TONE[:160], 8000)
+    assert len(read_sound(path, 8000)) == 160
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30])
@@ -83,6 +86,14 @@ def test_a_rate_that_no_recording_has_is_refused(tmp_path: Path, rate: int) -> N
     path.write_bytes(raw)
     with pytest.raises(DataError, match="its header says"):
         Recording(path)
+
+
+def test_of_a_recording_that_is_too_long_the_beginning_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.wav"
+    soundfile.write(path, np.tile(TONE, 60), 8000)  # half a minute
+    found = read_sound(path, 8000, longest=9.0)
+    assert 9.0 < len(found) / 8000 <= 9.0 + BLOCK
+    np.testing.assert_array_equal(found, read_sound(path, 8000)[: len(found)])
 
 
 @pytest.mark.parametrize("ending", ["wav", "aiff", "au", "mp3"])

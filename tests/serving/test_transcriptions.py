@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import openai
 import pytest
 from forms import KIND, form
@@ -142,6 +141,7 @@ def wav(samples: int, rate: int = 8000, channels: int = 1) -> bytes:
         (b"no sound", {}, 400, "no sound file that can be read"),
         (wav(0), {}, 400, "holds no samples"),
         (wav(800)[:44], {}, 400, "holds no samples"),
+        (wav(1), {}, 400, "holds 1 sample, too few to hear anything"),
         (wav(800, rate=10), {}, 400, "its header says 10 Hz"),
         (wav(1_801 * 1000, rate=1000), {}, 413, "longer than 1800 seconds"),
         (wav(800), {"response_format": "xml"}, 400, "response_format"),
@@ -167,11 +167,10 @@ def test_word_times_without_verbose_json_are_a_bad_request(client: openai.OpenAI
     assert caught.value.param == "timestamp_granularities"
 
 
-def test_silence_is_no_text(hearing: Any, folder: Path) -> None:
-    wanted = list(load(folder).transcribe(np.zeros(800, np.float32)))
-    found = sent(hearing, wav(800))
+def test_silence_is_no_text(hearing: Any) -> None:
+    found = sent(hearing, wav(800))  # by a model that hears something everywhere
     assert found.status == 200
-    assert found.tree["text"] == " ".join(segment.text for segment in wanted)
+    assert found.tree["text"] == ""
 
 
 def test_a_file_that_is_too_large_is_refused_before_it_is_read(hearing: Any) -> None:
@@ -182,7 +181,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(hearing: Any) -> 
 
 def test_odd_rates_and_many_channels_take_no_more_memory(hearing: Any) -> None:
     before = hearing.gauge("process_resident_memory_bytes")
-    for data in (wav(4000, rate=767_999), wav(20, channels=1024), wav(9000, rate=44_101, channels=7)):
+    for data in (wav(20_000, rate=767_999), wav(200, channels=1024), wav(9000, rate=44_101, channels=7)):
         assert sent(hearing, data).status == 200
     assert hearing.gauge("process_resident_memory_bytes") < before + 150_000_000
 

@@ -96,9 +96,6 @@ def _listened(spoken: Spoken, kinds: dict[str, _Kind]) -> float | None:
         return None
     seconds = count / RATE
     said = f"{spoken.where}: {spoken.path.name}, {seconds:.1f} s"
-    if seconds < 0.02:
-        kinds["recordings"].add(f"{said}, too short to hear anything")
-        return None
     if seconds > SpeechConfig().longest:
         kinds["too long"].add(said)
     if loudest < SILENT:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.audio.frames import HOP, FrameStream, framing_of, lifted
+from regard.audio.frames import HOP, NOTHING, FrameStream, framing_of, lifted
 from regard.audio.resample import Samples
 from regard.config.speech import SpeechConfig
 from regard.data.inputs import Frames
@@ -37,12 +37,12 @@ class Heard:
 
 
 class Hearing:
-    """A model that listens; `blank` is CTC's id of nothing."""
+    """A model that listens to one recording; `blank` is CTC's id of nothing."""
 
     def __init__(self, model: Any, how: SpeechConfig, blank: int) -> None:
         self.model, self.how, self.blank = model, how, blank
         self.framing, self.stride = framing_of(how), model.stride
-        self.loudest = -9.0
+        self.loudest, self.sounded = -9.0, False
 
     def hear(self, blocks: Iterable[Samples], piece: int = PIECE) -> Iterator[Heard]:
         """Blocks of samples as memory, piece by piece, in order."""
@@ -109,6 +109,12 @@ class Hearing:
     def heard(self, start: int, memory: Tensor, frames: Tensor) -> Heard:
         """Memory (S, D) and the frames (T, mels) that it was made of, with where it is quiet."""
         spoken = self.model.spoken(memory)
+        self.sounded = self.sounded or float(frames.max()) > NOTHING + 1e-4
+        if not self.sounded:  # whatever a model makes of samples that are all zero
+            still = torch.ones(
+                len(memory), dtype=torch.bool, device=(frames if spoken is None else spoken).device
+            )
+            return Heard(start, memory, spoken, still)
         if spoken is not None:
             return Heard(start, memory, spoken, spoken[:, self.blank] > np.log(0.5))
         level = frames.mean(1)[: len(memory) * self.stride]

@@ -170,9 +170,11 @@ class Listener:
         inputs = pad_frames(frames).to(next(self.model.parameters()).device)
         memory, real = self.model.encode(inputs)
         lengths = [memory.shape[1]] * len(sounds) if real is None else real.sum(1).tolist()
-        hearing = Hearing(self.model, self.how, self.blank)
         rows = zip(memory, lengths, frames, strict=True)
-        return [hearing.heard(0, row[:length], each) for row, length, each in rows]
+        return [
+            Hearing(self.model, self.how, self.blank).heard(0, row[:length], each)
+            for row, length, each in rows
+        ]
 
     def studied(self, samples: Samples) -> Studied:
         """One utterance as it is heard and written, for whoever looks into it."""

@@ -65,6 +65,13 @@ def test_where_nothing_is_said_nothing_is_written() -> None:
     assert list(listener.follow([noise(1.0)])) == []
 
 
+def test_samples_that_are_all_zero_are_silence_whatever_the_model_hears(listener: Listener) -> None:
+    still = np.zeros(8 * 8000, np.float32)
+    assert list(listener.transcribe(still)) == []
+    assert list(listener.transcribe_all([still[:8000], still])) == [[], []]
+    assert list(listener.transcribe(np.concatenate([noise(1.0), still]))) != []
+
+
 def test_a_stream_says_what_the_whole_says_and_no_later_than_it_promises(listener: Listener) -> None:
     samples = noise(2.0)
     whole = [(piece.text, piece.at) for piece in listener.follow([samples])]
@@ -90,6 +97,13 @@ def test_what_hears_everything_has_no_stream() -> None:
         list(random_listener(**{"attention.kind": "full"}).follow([]))
     with pytest.raises(UsageError, match="has CTC"):
         list(random_listener(**{"speech.ctc": 0.0}).follow([]))
+
+
+def test_without_ctc_a_loud_neighbour_makes_nobody_quiet() -> None:
+    listener = random_listener(**{"speech.ctc": 0.0})
+    sounds = [noise(1.0), noise(1.0) * 1e-3]
+    together = list(listener.transcribe_all(sounds))
+    assert [len(segments) for segments in together] == [1, 1]
 
 
 def test_without_ctc_quiet_is_what_is_soft() -> None:
