@@ -15,6 +15,7 @@ from regard.errors import printable
 from regard.measure.labels import Table
 
 MOST_NAMES = 40  # classes that can be named along an axis
+STAYED, MOVED = "#0b7285", "#b00020"  # heads, and (the second) what was said wrongly
 _LONGEST = 18  # characters of a name
 
 
@@ -58,7 +59,8 @@ def confusion_picture(table: Table, labels: Sequence[str]) -> bytes:
 def heads_picture(layers: Sequence[Quadratic]) -> bytes:
     """A panel a layer: a kernel's places, where each head looks now, and as widely as the ring says.
 
-    Blue heads are still within half a place of where they began; the others have an arrow from there.
+    Heads in the first colour are still within half a place of where they began; the others have an arrow
+    from there.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Circle
@@ -71,15 +73,21 @@ def heads_picture(layers: Sequence[Quadratic]) -> bytes:
         width = (2 * heads.log_sharpness.detach().exp()).rsqrt().clamp(max=2.0).tolist()
         kept = heads.stayed().tolist()
         for (row, column), (down, across), ring, same in zip(begun, now, width, kept, strict=True):
-            colour = "#0b7285" if same else "#b00020"
+            colour = STAYED if same else MOVED
             axes.plot(column, row, "s", color="#d5dbe1", markersize=13, zorder=0)
             axes.add_patch(Circle((across, down), ring, fill=False, color=colour, alpha=0.5))
-            axes.annotate("", (across, down), (column, row), arrowprops={"arrowstyle": "->", "color": colour})
+            if not same:
+                how = {"arrowstyle": "->", "color": colour}
+                axes.annotate("", (across, down), (column, row), arrowprops=how)
             axes.plot(across, down, ".", color=colour)
         axes.plot(0, 0, "+", color="#1f2933", markersize=9)
         reach = 1.5 + max(abs(value) for place in [*begun, *now] for value in place)
         axes.set(xlim=(-reach, reach), ylim=(reach, -reach), aspect="equal", xticks=[], yticks=[])
         axes.set_title(f"layer {number}: {sum(kept)} of {len(kept)} stayed", fontsize=9)
+    figure.supxlabel(
+        "squares: places of the kernel around a patch (+); dots: where heads look now, rings: how widely",
+        fontsize=7,
+    )
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=100)
     return held.getvalue()
@@ -100,7 +108,7 @@ def sheet(
         image = picture[0] if len(picture) == 1 else picture.transpose(1, 2, 0)
         axes.imshow(image, cmap="gray", vmin=0, vmax=255)
         wrong = title.startswith("!")
-        axes.set_title(_named(title.removeprefix("!")), fontsize=9, color="#b00020" if wrong else "#222222")
+        axes.set_title(_named(title.removeprefix("!")), fontsize=9, color=MOVED if wrong else "#222222")
     held = io.BytesIO()
     figure.savefig(held, format="png", dpi=100)
     return held.getvalue()

@@ -42,6 +42,15 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def test_a_card_shows_which_heads_stayed_a_convolution(data: Path, tmp_path: Path) -> None:
+    more = ["image.start=convolution", "model.n_heads=9", "model.d_model=18", "train.max_steps=2"]
+    assert train(data, tmp_path / "run", *(word for each in more for word in ("--set", each))) == 0
+    card = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
+    assert "9 of 9 still look at their place of the kernel." in card
+    assert "(heads.png)" in card
+    assert Image.open(io.BytesIO((tmp_path / "run" / "heads.png").read_bytes())).format == "PNG"
+
+
 @pytest.fixture(scope="module")
 def random_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_classifier(tmp_path_factory.mktemp("random"))
