@@ -63,9 +63,9 @@ class Options:
             show_default=False,
         ),
     ] = None
-    task: Annotated[str, typer.Option(help="What is learned: translation, language, both, speech.")] = (
-        "translation"
-    )
+    task: Annotated[
+        str, typer.Option(help="What is learned: translation, language, both, speech, image, gan.")
+    ] = "translation"
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Where tables and pictures go.")
     ] = Path("runs/compare")
