@@ -21,6 +21,17 @@ def read_config(folder: Path) -> Config:
     return config_of(folder, read_tree(folder)[0])
 
 
+def _refuse_exports(folder: Path) -> None:
+    """Refuse what `regard export` wrote for other programs, saying what it is."""
+    if (folder / "model.bin").exists() and list(folder.glob("*_vocabulary.*")):
+        raise ModelError(
+            f"{folder} is a model of CTranslate2; translate with it by --engine ctranslate2, "
+            "or give the folder that it was exported from"
+        )
+    if (folder / "encoder.onnx").exists():
+        raise ModelError(f"{folder} is an export to ONNX; give the folder that it was exported from")
+
+
 def config_of(folder: Path, tree: dict[str, Any]) -> Config:
     """The tree of a folder as a config."""
     try:
@@ -36,11 +47,16 @@ def read_tree(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not folder.is_dir():
         raise ModelError(f"{folder} is a file; give the folder that regard train made")
     path = folder / CONFIG
+    _refuse_exports(folder)
     if not path.is_file():
         raise ModelError(f"{folder} has no {CONFIG}; it is no model folder, or not all of it was copied")
     tree = read_json(path, "settings")
     checksums = tree.pop("checksums", None)
     if not isinstance(checksums, dict):
+        if "model_type" in tree:
+            raise ModelError(
+                f"{folder} is a model of Hugging Face; take it over: regard import {folder} -o DIR"
+            )
         raise ModelError(f"{path} has no checksums; it is not of a folder that regard train made")
     if checksums.get(CONFIG) != tree_checksum(tree):
         raise ModelError(

@@ -53,3 +53,24 @@ def test_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is a file"):
         read_config(tmp_path / "file")
     assert not is_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (("model.bin", "shared_vocabulary.json"), "a model of CTranslate2; translate with it by --engine"),
+        (("encoder.onnx", "decoder.onnx"), "an export to ONNX; give the folder that it was exported from"),
+        ((), "a model of Hugging Face; take it over: regard import"),
+    ],
+)
+def test_folders_of_others_are_called_by_their_names(
+    tmp_path: Path, files: tuple[str, ...], told: str
+) -> None:
+    """As other programs leave them: settings of their own, and none of our checksums."""
+    for name in files:
+        (tmp_path / name).write_bytes(b"")
+    settings = {} if files else {"model_type": "marian"}
+    (tmp_path / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(ModelError, match=f" is {told}"):
+        read_config(tmp_path)
+    assert not is_model(tmp_path)
