@@ -15,6 +15,7 @@ from regard.tasks.translation.feed import PairFeed
 from regard.tasks.translation.prepare import objective_for
 from regard.tasks.translation.validation import Validation
 from regard.text.tokenizer import Tokenizer
+from regard.training import spread
 from regard.training.checkpoint import newest
 from regard.training.loop import train_loop
 from regard.training.metrics import Metrics
@@ -83,7 +84,7 @@ class Toy:
     def run(self, folder: Path, **overrides: object) -> tuple[Trainer, State]:
         """Train from the newest checkpoint in `folder` to the end, as a new process would."""
         trainer = self.trainer(folder, **overrides)
-        checkpoint = newest(folder)
+        checkpoint = spread.newest(trainer) if trainer.config.shard else newest(folder)
         state = unpack(trainer, checkpoint) if checkpoint else State()
         with Metrics(folder, step=state.step) as metrics:
             train_loop(trainer, state, metrics)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from regard.config.rules import between, one_of
+from regard.config.rules import between, one_of, rule
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class TrainConfig:
     batch_tokens: int = 3072  # padded tokens of the longer side in one batch
     accumulate: int = 1  # batches in one step
     sums: str = "fp32"  # how gradients travel between processes; bf16: fewer bytes, no longer the same bits
+    shard: bool = False  # each of several processes holds a part of every weight, and of all that moves it
     outer_every: int = 0  # steps that each process goes alone before they meet (DiLoCo); 0: they never part
     clip: float = 1.0  # largest gradient norm; 0: no clipping
     weight_decay: float = 0.0
@@ -44,6 +45,14 @@ class TrainConfig:
         one_of("train.sums", self.sums, ("fp32", "bf16"))
         one_of("train.recompute", self.recompute, ("auto", "always", "never"))
         one_of("train.average", self.average, ("ema", "last", "none"))
+        rule(
+            not (self.shard and self.outer_every),
+            f"train.outer_every ({self.outer_every}) must be 0 with train.shard=true",
+        )
+        rule(
+            not self.shard or self.sums == "fp32",
+            f"train.sums ({self.sums}) must be fp32 with train.shard=true",
+        )
         between("train.threads", self.threads, 0, 1024)
         between("train.lr", self.lr, 0, 10)
         between("train.label_smoothing", self.label_smoothing, 0, 0.95)

@@ -8,6 +8,7 @@ that are older ones removed. Loading takes the newest one that proves whole. Not
 import hashlib
 import json
 import re
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ class BrokenCheckpointError(ValueError):
     """A file that is not what was written; for ourselves, a person sees a line on stderr."""
 
 
-_NAME = re.compile(r"step-(\d{9,})\.safetensors")
+_NAME = re.compile(r"step-(\d{9,})(\.safetensors)?")  # a folder (`spread.py`), or a file
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,16 @@ def path_of(folder: Path, step: int) -> Path:
 
 def saved_steps(folder: Path) -> list[int]:
     """The steps that have a checkpoint in `folder`, oldest first."""
-    names = (_NAME.fullmatch(path.name) for path in folder.glob("step-*.safetensors"))
+    names = (_NAME.fullmatch(path.name) for path in folder.glob("step-*"))
     return sorted(int(match[1]) for match in names if match)
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint, if it is there: a file, or a folder of them."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def save(folder: Path, checkpoint: Checkpoint, *, keep: int) -> Path:

@@ -99,7 +99,7 @@ def judge(laps: Mapping[Way, Sequence[float]], tokens: Sequence[int]) -> Choice:
 
 def choose(trainer: Trainer, state: State, ways: Sequence[Way]) -> Choice:
     """Rehearse the steps that come next in these ways. It leaves no trace: the optimisers move a copy."""
-    optimizers = _moving_a_copy(trainer)
+    optimizers = [] if trainer.shards else _moving_a_copy(trainer)
     buffers = [(buffer, buffer.clone()) for buffer in trainer.model.buffers()]  # a forward pass may move them
     random, count = random_state(trainer.device), trainer.feed.count(state.epoch)
     batches = [
@@ -117,7 +117,7 @@ def choose(trainer: Trainer, state: State, ways: Sequence[Way]) -> Choice:
             return clock() + moving / trainer.config.accumulate
 
     choice = decide(ways, timed, [batch.targets for batch in batches], lambda lap: allowance(trainer, lap))
-    trainer.model.zero_grad(set_to_none=True)
+    trainer.forget_gradients()
     for buffer, value in buffers:
         buffer.copy_(value)
     set_random_state(random, trainer.device)

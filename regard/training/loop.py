@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.errors import DivergedError, UsageError
 from regard.measure.score import as_tree, of_tree
 from regard.process.stopping import Stopped, listen
-from regard.training.averaging import holding
+from regard.training import spread
 from regard.training.checkpoint import save, saved_steps
 from regard.training.metrics import Metrics
 from regard.training.objective import Limit, Measurement
@@ -156,19 +156,17 @@ def _shared_out(
     trainer: Trainer, weights: Sequence[Tensor], limit: Limit, *, last: bool
 ) -> Measurement | None:
     """What the evaluator finds, in every process if it shares its work, else in the first alone."""
-    if getattr(trainer.evaluator, "shares", False):
-        return _found(trainer, weights, limit, last=last)
-    with trainer.world.together():
-        return _found(trainer, weights, limit, last=last) if trainer.world.first else None
+    with trainer.holding(weights) as model:
+        if getattr(trainer.evaluator, "shares", False):
+            return _found(trainer, model, limit, last=last)
+        with trainer.world.together():
+            return _found(trainer, model, limit, last=last) if trainer.world.first else None
 
 
-def _found(trainer: Trainer, weights: Sequence[Tensor], limit: Limit, *, last: bool) -> Measurement:
+def _found(trainer: Trainer, model: nn.Module, limit: Limit, *, last: bool) -> Measurement:
     """What the evaluator finds."""
     assert trainer.evaluator is not None
-    with holding(trainer.weights, weights):
-        found = trainer.evaluator.measure(
-            trainer.model, trainer.device, trainer.config, limit=limit, last=last
-        )
+    found = trainer.evaluator.measure(model, trainer.device, trainer.config, limit=limit, last=last)
     if not isinstance(found, Measurement) or not found.scores:
         raise UsageError(f"the evaluator gave a {type(found).__name__}, not a Measurement with scores")
     return found
@@ -264,11 +262,14 @@ def save_checkpoint(trainer: Trainer, state: State) -> bool:
         checkpoint = pack(trainer, state)
         if trainer.rounds:
             checkpoint = trainer.rounds.joined(checkpoint)
-        with trainer.world.together():
-            if trainer.world.first:
-                save(trainer.folder, checkpoint, keep=trainer.config.keep)
-                if trainer.publish and not state.ended:
-                    trainer.publish(state)
+        if trainer.config.shard:
+            spread.save(trainer, checkpoint)
+        else:
+            with trainer.world.together():
+                if trainer.world.first:
+                    save(trainer.folder, checkpoint, keep=trainer.config.keep)
+    if trainer.publish and not state.ended:
+        trainer.publish(state)
     return True
 
 

@@ -7,15 +7,15 @@ moves is summed for all and moved by all. Pieces of matrices that move together 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
 from regard.training.optimizer import Muon
-from regard.training.sums import Node, Values, fold
-from regard.training.world import World
+from regard.training.sums import Node, Values, fold, push
+from regard.training.world import T, World
 
 
 class Owners:
@@ -31,7 +31,7 @@ class Owners:
         """`kind`: in which gradients travel."""
         self.weights, self.world, self.kind = list(weights), world, kind
         self.muons = [mover for mover in movers if isinstance(mover, Muon)] if world.size > 1 else []
-        self.owned = _dealt([piece for muon in self.muons for piece in muon.pieces()], world.size)
+        self.owned = dealt([piece for muon in self.muons for piece in muon.pieces()], world.size, _work)
         self.owner = {id(each): rank for rank, some in enumerate(self.owned) for each in some}
         self.place = {id(weight): place for place, weight in enumerate(self.weights)}
         self.rest = [weight for weight in self.weights if id(weight) not in self.owner]
@@ -44,6 +44,10 @@ class Owners:
     def mine(self) -> list[Tensor]:
         """The matrices that this process owns."""
         return self.owned[self.world.rank]
+
+    def take(self, nodes: list[Node], leaf: int, gradients: Values, loss: Tensor) -> None:
+        """Put what a batch has given to the nodes of this process."""
+        push(nodes, Node(leaf, 1, [*gradients, loss]))
 
     def summed(self, nodes: Sequence[Node], count: int, device: torch.device) -> Values:
         """Gradients and loss over all `count` batches of a step, of the nodes that this process has.
@@ -151,13 +155,13 @@ class Owners:
                     muon.momentum(weight).copy_(part[:-1].view_as(weight))
 
 
-def _dealt(pieces: Sequence[Sequence[Tensor]], size: int) -> list[list[Tensor]]:
+def dealt(pieces: Sequence[Sequence[T]], size: int, work: Callable[[Sequence[T]], int]) -> list[list[T]]:
     """The pieces dealt out, the heaviest first, each to whom has least to do."""
-    owned: list[list[Tensor]] = [[] for _ in range(size)]
+    owned: list[list[T]] = [[] for _ in range(size)]
     loads = [0] * size
-    for piece in sorted(pieces, key=_work, reverse=True):
+    for piece in sorted(pieces, key=work, reverse=True):
         least = loads.index(min(loads))
-        loads[least] += _work(piece)
+        loads[least] += work(piece)
         owned[least] += piece
     return owned
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 
 from regard.errors import UsageError
+from regard.training import spread
 from regard.training.checkpoint import Checkpoint, newest
 from regard.training.metrics import METRICS, read_metrics
 from regard.training.state import State
@@ -20,9 +21,7 @@ IN_A_TREE = "tree"  # how the gradients of a step's batches are summed (`sums.py
 def resume(trainer: Trainer, held: Run, clock: Clock, files: Mapping[str, bytes]) -> State:
     """The state to begin with, in every process that of the first; they must begin with the same weights."""
     world = trainer.world
-    with world.together():
-        found = _found(trainer, held) if world.first else None
-    checkpoint = _told(found, world)
+    checkpoint = spread.newest(trainer) if trainer.config.shard else _whole(trainer, held)
     with world.together():
         state = _new(trainer, clock) if checkpoint is None else _going_on(trainer, held, clock, checkpoint)
     if world.size > 1:
@@ -30,9 +29,16 @@ def resume(trainer: Trainer, held: Run, clock: Clock, files: Mapping[str, bytes]
         for owners in trainer.owners.values():
             owners.forget()
         known = {f"the file {name}": _sha(content) for name, content in files.items()}
-        weights = _sha(b"".join(weight.detach().cpu().numpy().tobytes() for weight in trainer.weights))
+        weights = None if trainer.shards else trainer.digest()  # those that are cut were compared before that
         world.same(known | {"weights": weights, "batches in an epoch": trainer.feed.count(state.epoch)})
     return state
+
+
+def _whole(trainer: Trainer, held: Run) -> Checkpoint | None:
+    """The newest checkpoint of the folder of process 0, in every one."""
+    with trainer.world.together():
+        found = _found(trainer, held) if trainer.world.first else None
+    return _told(found, trainer.world)
 
 
 def _found(trainer: Trainer, held: Run) -> Checkpoint | None:

@@ -31,7 +31,6 @@ from regard.process.device import pick_device
 from regard.process.lock import locked
 from regard.process.progress import build_reporter, duration
 from regard.process.waiting import watched
-from regard.training.averaging import holding
 from regard.training.checkpoint import saved_steps
 from regard.training.choice import Way, choose, here, open_ways, recall, remember, taking
 from regard.training.forecast import forecast
@@ -125,7 +124,8 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
         job = Job(asked.out, config, examples, base, reporter)
         with world.together(), world.in_turn():
             begun = _begin(task, job, asked, device, clock)
-        begun.trainer.join(world)
+        with world.together():
+            begun.trainer.join(world)
         return _finish(begun, run)
 
 
@@ -257,8 +257,7 @@ def _finish(run: _Run, held: Run) -> Result:
     """From the first step, or where it stopped, to the folder."""
     job, lesson, trainer = run.job, run.lesson, run.trainer
     state = resume(trainer, held, run.clock, lesson.files)
-    if trainer.world.first:
-        trainer.publish = lambda standing: _publish(run, held, standing)
+    trainer.publish = lambda standing: _publish(run, held, standing)
     if not state.ended:
         with watched():
             _train(run, held, state)
@@ -270,8 +269,8 @@ def _finish(run: _Run, held: Run) -> Result:
         {name: score.value for name, score in state.scores.items()},
         state.ended,
     )
-    if trainer.publish:
-        trainer.publish(state)
+    trainer.publish(state)
+    if trainer.world.first:
         held.finished, held.result = True, asdict(result) | {"folder": ""}
         write_run(job.folder, held)
     job.reporter.said(_farewell(result, state, trainer.clock()))
@@ -283,9 +282,10 @@ def _finish(run: _Run, held: Run) -> Result:
 def _publish(run: _Run, held: Run, state: State) -> None:
     """Make the folder a model: the one that is had so far, or at the end the one that is kept."""
     job, lesson, trainer = run.job, run.lesson, run.trainer
-    card = run.task.card(_facts(run, held, state), str(job.folder))
-    with holding(trainer.weights, trainer.final_weights()):
-        save_folder(job.folder, config=lesson.config, model=trainer.model, files=lesson.files, card=card)
+    with trainer.holding(trainer.final_weights()) as model, trainer.world.together():
+        if trainer.world.first:
+            card = run.task.card(_facts(run, held, state), str(job.folder))
+            save_folder(job.folder, config=lesson.config, model=model, files=lesson.files, card=card)
 
 
 def _train(run: _Run, held: Run, state: State) -> None:
@@ -296,7 +296,10 @@ def _train(run: _Run, held: Run, state: State) -> None:
     kept, moved = recall(held.chosen)
     if moved:
         job.reporter.said(moved)
-    choice = choose(trainer, state, [kept] if kept else open_ways(trainer.config, trainer.device))
+    ways = [kept] if kept else open_ways(trainer.config, trainer.device)
+    if trainer.shards:  # they rehearse in step, and so the likeliest way alone
+        ways = [Way(**trainer.world.tell(asdict(ways[0])))]
+    choice = choose(trainer, state, ways)
     world, way = trainer.world, Way(**trainer.world.tell(asdict(choice.way)))
     held.chosen = remember(way) | ({"sums": IN_A_TREE} if trainer.in_a_tree else {})
     if world.first:
@@ -322,8 +325,8 @@ def _train(run: _Run, held: Run, state: State) -> None:
 
 
 def _size(trainer: Trainer) -> str:
-    count = sum(weight.numel() for weight in trainer.weights)
-    return f"model: {count / 1e6:.1f} million weights on {trainer.device}"
+    cut = f", a shard in each of {trainer.world.size} processes" if trainer.shards else ""
+    return f"model: {trainer.parameters / 1e6:.1f} million weights on {trainer.device}{cut}"
 
 
 def _facts(run: _Run, held: Run, state: State) -> Facts:
@@ -334,7 +337,7 @@ def _facts(run: _Run, held: Run, state: State) -> Facts:
         files=[path.name for path in run.job.examples.paths],
         data=lesson.data,
         origin=run.origin,
-        parameters=sum(weight.numel() for weight in trainer.weights),
+        parameters=trainer.parameters,
         steps=state.step,
         epochs=state.epoch + state.position / lesson.feed.count(state.epoch),
         seconds=state.seconds,

@@ -39,7 +39,7 @@ class Several(World):
 
         mine = torch.tensor(values, dtype=torch.float64)
         found = [torch.empty_like(mine) for _ in range(self.size)]
-        with _reaching() as dist:
+        with reaching() as dist:
             dist.all_gather(found, mine)
         return [each.tolist() for each in found]
 
@@ -52,7 +52,7 @@ class Several(World):
             return [None] * self.size
         mine = torch.frombuffer(bytearray(text.ljust(max(lengths))), dtype=torch.uint8)
         found = [torch.empty_like(mine) for _ in range(self.size)]
-        with _reaching() as dist:
+        with reaching() as dist:
             dist.all_gather(found, mine)
         texts = [each.numpy().tobytes()[:length] for each, length in zip(found, lengths, strict=True)]
         return [loads(text) if text else None for text in texts]
@@ -77,7 +77,7 @@ class Several(World):
             here = self.rank == source
             each = held[name].contiguous() if here else torch.empty(shape, dtype=dtype)
             if each.numel():
-                with _reaching() as dist:
+                with reaching() as dist:
                     dist.broadcast(each.view(-1).view(torch.uint8), source)
             told[name] = each
         return told
@@ -101,7 +101,7 @@ class Several(World):
         sent = torch.cat([row for some in parts for row in some]) if flat else torch.empty(0, dtype=kind)
         every = [spans(part.start, part.stop) for part in (self.share(count, r) for r in range(self.size))]
         came = torch.empty(sum(map(len, every)), lengths[self.rank], device=device, dtype=kind)
-        with _reaching() as dist:
+        with reaching() as dist:
             dist.all_to_all_single(
                 came.view(-1).view(torch.uint8),
                 sent.to(device).view(torch.uint8),
@@ -115,6 +115,15 @@ class Several(World):
         assert mine is not None
         return mine
 
+    def exchanged(self, sent: "Sequence[Tensor]", lengths: Sequence[int]) -> "list[Tensor]":
+        import torch
+
+        flat = torch.cat(list(sent))
+        came = flat.new_empty(sum(lengths))
+        with reaching() as dist:
+            dist.all_to_all_single(came, flat, list(lengths), [len(each) for each in sent])
+        return list(torch.split(came, list(lengths)))
+
     def gathered(
         self, mine: "Tensor", lengths: Sequence[int], kind: "torch.dtype | None" = None
     ) -> "list[Tensor]":
@@ -123,7 +132,7 @@ class Several(World):
         kind, longest = kind or mine.dtype, max(lengths)
         sent = torch.nn.functional.pad(mine, (0, longest - len(mine))).to(kind)
         whole = torch.empty(self.size, longest, device=mine.device, dtype=kind)
-        with _reaching() as dist:
+        with reaching() as dist:
             dist.all_gather(list(whole.view(torch.uint8).unbind(0)), sent.view(torch.uint8))
         return [row[:length].to(mine.dtype) for row, length in zip(whole, lengths, strict=True)]
 
@@ -185,7 +194,7 @@ def _of_code(code: int, message: str) -> RegardError:
 
 
 @contextmanager
-def _reaching() -> Iterator[Any]:
+def reaching() -> Iterator[Any]:
     """torch.distributed; a process that cannot be reached any more is the network's failure."""
     import torch.distributed as dist
 

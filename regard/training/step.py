@@ -17,7 +17,7 @@ from regard.errors import UsageError
 from regard.process.device import autocast
 from regard.training.objective import Batch, Loss
 from regard.training.state import State
-from regard.training.sums import Node, Values, push
+from regard.training.sums import Node, Values
 from regard.training.trainer import Trainer
 from regard.training.world import World
 
@@ -27,12 +27,12 @@ _MAKING = 1_000_000  # the number of what is drawn for a batch itself, above tho
 
 @dataclass(frozen=True)
 class Part:
-    """What this process has of a step: `batches`, the first of which is number `first` of `places`."""
+    """What this process has of a step: some of its batches."""
 
     batches: Sequence[Batch]
     targets: int  # that losses are divided by: of the whole step, or of this part where each goes alone
     places: Sequence[Place] = ()  # of the whole step; none: its gradients are added one after another
-    first: int = 0
+    leaves: Sequence[int] = ()  # their numbers among the places
     seen: int = 0  # targets of the whole step
 
 
@@ -51,17 +51,17 @@ def next_places(trainer: Trainer, state: State) -> list[Place]:
 def next_part(trainer: Trainer, state: State) -> Part:
     """This process's part of the next step."""
     places = next_places(trainer, state)
-    mine = trainer.world.share(len(places))
+    mine = trainer.turns(len(places))
     batches: list[Batch] = []
     with trainer.world.together():
-        for epoch, position in (places[number] for number in mine):
+        for epoch, position in (places[min(leaf, len(places) - 1)] for leaf in mine):
             if trainer.in_a_tree:
                 _seed(trainer, epoch, position, _MAKING)
             batches.append(trainer.feed.batch(epoch, position).to(trainer.device))
-    own = sum(batch.targets for batch in batches)
+    own = sum(batch.targets for leaf, batch in zip(mine, batches, strict=True) if leaf < len(places))
     seen = sum(int(each) for (each,) in trainer.world.numbers(own))
     targets = own if trainer.rounds else seen
-    return Part(batches, targets, places if trainer.in_a_tree else (), mine.start, seen)
+    return Part(batches, targets, places if trainer.in_a_tree else (), mine, seen)
 
 
 def learn(trainer: Trainer, part: Part, lr: float | None) -> dict[str, float] | None:
@@ -91,11 +91,11 @@ def add_gradients(
     total = torch.zeros((), device=trainer.device)
     group = ""
     for stream in streams:
-        loss = _next(trainer, stream)
+        loss = _next(trainer, stream, trainer.world.rank, trainer.world.size)
         if loss is None:
             continue
         group = _group_of(trainer, loss, group)
-        (loss.total / part.targets).backward()  # type: ignore[no-untyped-call]
+        _backward(trainer, loss.total / part.targets)
         total += loss.total.detach()
     return (group, float(total)) if group else None
 
@@ -108,37 +108,54 @@ def _in_a_tree(
     Buffers that a forward pass moves are for each batch what they were before the step; the first one's stay.
     """
     nodes: list[Node] = []
-    group = ""
+    group, given, last = "", 0, len(part.places) - 1
     before = [buffer.clone() for buffer in trainer.moving]
     after = before
-    for leaf, stream in enumerate(streams, part.first):
-        _seed(trainer, *part.places[leaf], number)
+    for leaf, stream in zip(part.leaves, streams, strict=True):
+        _seed(trainer, *part.places[min(leaf, last)], number)
         _put(trainer.moving, before)
-        loss = _next(trainer, stream)
+        loss = _next(trainer, stream, leaf, len(part.places))
         if loss is None:
             continue
         group = _group_of(trainer, loss, group)
-        (loss.total / part.targets).backward()  # type: ignore[no-untyped-call]
-        gradients: Values = [weight.grad for weight in trainer.groups[group].weights]
+        _backward(trainer, loss.total / part.targets)
+        gradients, given = _gradients(trainer, group), given + 1
         trainer.model.zero_grad(set_to_none=True)
-        push(nodes, Node(leaf, 1, [*gradients, loss.total.detach().float().reshape(1)]))
-        after = [buffer.clone() for buffer in trainer.moving] if leaf == part.first else after
-    if nodes and sum(node.size for node in nodes) < len(streams):
+        trainer.owners[group].take(nodes, leaf, gradients, loss.total.detach().float().reshape(1))
+        after = [buffer.clone() for buffer in trainer.moving] if leaf == part.leaves[0] else after
+    if nodes and given < len(streams):
         raise UsageError("some batches gave fewer losses than others; every batch must give the same ones")
     group = _agreed(trainer, group, part)
     if not group:
         return None
     keep_first(trainer.moving, after, trainer.beside)
-    *gradients, total = trainer.owners[group].summed(nodes, len(part.places), trainer.device)
-    for weight, gradient in zip(trainer.groups[group].weights, gradients, strict=True):
+    *summed, total = trainer.owners[group].summed(nodes, len(part.places), trainer.device)
+    for weight, gradient in zip(trainer.groups[group].weights, summed, strict=True):
         weight.grad = gradient
     assert total is not None
     return group, float(total)
 
 
-def _next(trainer: Trainer, stream: Iterator[Loss]) -> Loss | None:
+def _next(trainer: Trainer, stream: Iterator[Loss], leaf: int, count: int) -> Loss | None:
+    """The next loss of batch `leaf` of `count`."""
     with autocast(trainer.device, trainer.config.precision):
-        return next(stream, None)
+        if trainer.shards is None:
+            return next(stream, None)
+        trainer.shards.expect(leaf, count)
+        return trainer.shards.next(stream)
+
+
+def _backward(trainer: Trainer, loss: Tensor) -> None:
+    if trainer.shards is None:
+        loss.backward()  # type: ignore[no-untyped-call]
+    else:
+        trainer.shards.backward(loss)
+
+
+def _gradients(trainer: Trainer, group: str) -> Values:
+    if trainer.shards is not None:
+        return trainer.shards.gradients()
+    return [weight.grad for weight in trainer.groups[group].weights]
 
 
 def _seed(trainer: Trainer, epoch: int, position: int, number: int) -> None:
@@ -204,5 +221,5 @@ def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> boo
             with autocast(trainer.device, trainer.config.precision):  # for Muon's products
                 optimizer.step()
         owners.hand_round()
-    trainer.model.zero_grad(set_to_none=True)
+    trainer.forget_gradients()
     return finite

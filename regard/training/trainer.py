@@ -4,12 +4,14 @@
 are in `State`. `run.py` builds it, `loop.py` drives it.
 """
 
+import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from regard.config import TrainConfig
 from regard.errors import UsageError
 from regard.process.progress import Reporter, Silent
-from regard.training.averaging import Average, Best, build_average
+from regard.training.averaging import Average, Best, build_average, holding
 from regard.training.budget import Budget
 from regard.training.checkpoint import Checkpoint
 from regard.training.objective import Evaluator, Feed, Group, Objective
@@ -26,6 +28,9 @@ from regard.training.owners import Owners
 from regard.training.rounds import Rounds
 from regard.training.state import State
 from regard.training.world import ALONE, World
+
+if TYPE_CHECKING:
+    from regard.training.shards import Shards
 
 
 class Clock:
@@ -58,6 +63,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self.model.to(self.device).train()
+        self.shards: Shards | None = None
         self.budget = Budget.of(self.config)
         self.weights = [weight for weight in self.model.parameters() if weight.requires_grad]
         self.groups = self.objective.groups(self.model)
@@ -66,8 +72,8 @@ class Trainer:
             name: build_optimizers(self.model, self.config, group.weights, group.shares, group.betas)
             for name, group in self.groups.items()
         }
+        self.parameters = sum(weight.numel() for weight in self.weights)
         self.join(self.world)
-        self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         self.best = Best()
         held = self.model.state_dict(keep_vars=True).values() if self.in_a_tree else ()
         buffers = {id(each): each for each in held if not isinstance(each, nn.Parameter)}
@@ -76,13 +82,75 @@ class Trainer:
     def join(self, world: World) -> None:
         """Train with the processes of a world from now on; none has moved yet."""
         self.world, every = world, self.config.outer_every
+        if self.config.shard and world.size > 1:
+            self._cut()
+        self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         kind = torch.bfloat16 if self.config.sums == "bf16" else torch.float32
         self.rounds = Rounds(self.weights, every, world, kind) if every else None
         self.beside = ALONE if every else world  # those that a step is made with
         self.owners = {
-            name: Owners(group.weights, self.movers[name], self.beside, kind)
+            name: self.shards.holders()
+            if self.shards
+            else Owners(group.weights, self.movers[name], self.beside, kind)
             for name, group in self.groups.items()
         }
+
+    def _cut(self) -> None:
+        """Let each process hold a shard of the model, and of all that moves it."""
+        from regard.training.shards import Shards
+
+        if len(self.groups) > 1:
+            raise UsageError(
+                f"train.shard=true cannot cut a model whose parts learn in turn ({', '.join(self.groups)})"
+            )
+        self.world.same({"weights": self.digest()})
+        self.shards = shards = Shards(self.model, self.weights, self.optimizers, self.world)
+        self.groups = {
+            name: replace(group, weights=shards.weights, shares=()) for name, group in self.groups.items()
+        }
+        self.weights = shards.weights
+
+    def digest(self) -> str:
+        """A hash of all weights that learn."""
+        found = hashlib.sha256()
+        for weight in self.weights:
+            found.update(weight.detach().cpu().numpy().tobytes())
+        return found.hexdigest()
+
+    def turns(self, count: int) -> range:
+        """Which of the `count` batches of a step this process computes, in order.
+
+        Where layers are made whole together, all compute as often: numbers from `count` on are the last.
+        """
+        if self.shards is None:
+            return self.world.share(count)
+        size = self.world.size
+        return range(self.world.rank, -(-count // size) * size, size)
+
+    @contextmanager
+    def holding(self, weights: Sequence[Tensor]) -> Iterator[nn.Module]:
+        """The model with these weights inside the block, in all processes, which enter it together."""
+        if self.shards is not None:
+            with self.shards.whole(self.model, weights) as model:
+                yield model
+            return
+        with holding(self.weights, weights):
+            yield self.model
+
+    def forget_gradients(self) -> None:
+        """Those of the model, and of its shards."""
+        self.model.zero_grad(set_to_none=True)
+        for weight in self.weights if self.shards else ():
+            weight.grad = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Each tensor of the model once, under its first name; tied weights have several."""
+        if self.shards is not None:
+            return self.shards.tensors(self.model)
+        once: dict[int, tuple[str, Tensor]] = {}
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            once.setdefault(id(tensor), (name, tensor))
+        return {name: tensor.detach() for name, tensor in once.values()}
 
     @property
     def in_a_tree(self) -> bool:
@@ -106,7 +174,8 @@ class Trainer:
     def healthy(self) -> bool:
         """Whether every weight is a finite number; the norm of one that is not is not finite either."""
         norms = torch.stack(torch._foreach_norm([weight.detach() for weight in self.weights]))
-        return bool(norms.isfinite().all())
+        well = bool(norms.isfinite().all())
+        return well if self.shards is None else all(each for (each,) in self.world.numbers(well))
 
 
 def _check_groups(groups: Mapping[str, Group], weights: Sequence[Tensor]) -> None:
@@ -148,7 +217,7 @@ def pack(trainer: Trainer, state: State) -> Checkpoint:
             tensors |= {f"optimizer.{number}.{index}.{name}": slot for name, slot in slots.items()}
         groups.append(tree["param_groups"])
     parts = {
-        "model": _own_tensors(trainer.model),
+        "model": trainer.tensors(),
         "average": trainer.average.tensors(),
         "best": trainer.best.tensors(),
         "random": random_state(trainer.device),
@@ -168,8 +237,10 @@ def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
         checkpoint = trainer.rounds.own(checkpoint)
     numbers = json.loads(checkpoint.numbers)
     saved = checkpoint.part("model")
-    for name, tensor in _own_tensors(trainer.model).items():
+    for name, tensor in trainer.tensors().items():
         tensor.copy_(saved[name])
+    if trainer.shards is not None:
+        trainer.shards.taken_in()
     if trainer.rounds is not None:
         trainer.rounds.load(checkpoint.part("outer"))
     for number, optimizer in enumerate(trainer.optimizers):
@@ -185,11 +256,3 @@ def unpack(trainer: Trainer, checkpoint: Checkpoint) -> State:
     trainer.best.load(checkpoint.part("best"), trainer.device)
     set_random_state(checkpoint.part("random"), trainer.device)
     return State.from_json(json.dumps(numbers["state"]))
-
-
-def _own_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Each tensor of the model once, under its first name; tied weights have several."""
-    once: dict[int, tuple[str, Tensor]] = {}
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        once.setdefault(id(tensor), (name, tensor))
-    return {name: tensor.detach() for name, tensor in once.values()}

@@ -89,6 +89,10 @@ class World:
         assert total is not None
         return total
 
+    def exchanged(self, sent: "Sequence[Tensor]", lengths: Sequence[int]) -> "list[Tensor]":
+        """What each process has sent to this one, flat, of these lengths; `sent` has one for each."""
+        return list(sent)
+
     def gathered(
         self, mine: "Tensor", lengths: Sequence[int], kind: "torch.dtype | None" = None
     ) -> "list[Tensor]":

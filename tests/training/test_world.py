@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from command import environment
 from toy import TINY, write_pairs
 from worlds import free_port, run_worlds, variables
 
-from regard.errors import UsageError
+from regard.errors import StorageError, UsageError
 from regard.training.checkpoint import newest, saved_steps
 from regard.training.workspace import CHECKPOINTS
 from regard.training.world import ALONE, here, joined
@@ -71,6 +72,11 @@ def ran(place: Path) -> Any:
     worlds["half"] = [pairs(place, "moved", train__max_steps=2)] * 2
     worlds["more"] = [pairs(place, "moved", train__max_steps=3)]
     worlds["rest"] = [pairs(place, "moved")] * 4
+    cut = {"train__shard": "true"}
+    worlds["cut half"] = [pairs(place, "cut", train__max_steps=2, **cut)] * 2
+    worlds["cut more"] = [pairs(place, "cut", train__max_steps=3, **cut)]
+    worlds["cut rest"] = [pairs(place, "cut", **cut)] * 3
+    worlds["cut text"] = [text(place, "cut text", **epoch, **cut)] * 2
     worlds["long1"] = [pairs(place, "long1", train__max_steps=LONG)]
     worlds["too many"] = [pairs(place, "bad", train__accumulate=1)] * 2
     worlds["other rate"] = [pairs(place, "bad"), pairs(place, "bad", train__lr=0.02)]
@@ -118,6 +124,18 @@ def test_saved_by_two_it_goes_on_in_one_and_in_four(place: Path, ran: Any) -> No
         assert [each["code"] for each in ran[name]] == [0] * len(ran[name]), ran[name]
     assert "going on from step 3" in ran["rest"][0]["said"]
     assert weights(place / "moved") == weights(place / "pairs1")
+
+
+def test_cut_into_shards_it_is_the_same_model(place: Path, ran: Any) -> None:
+    for name in ("cut half", "cut more", "cut rest", "cut text"):
+        assert [each["code"] for each in ran[name]] == [0] * len(ran[name]), ran[name]
+        assert [each["said"] for each in ran[name][1:]] == [""] * (len(ran[name]) - 1)
+    assert "a shard in each of 3 processes" in ran["cut rest"][0]["said"]
+    assert "going on from step 3" in ran["cut rest"][0]["said"]
+    assert "Warning" not in ran["cut more"][0]["said"]
+    assert weights(place / "cut") == weights(place / "pairs1")
+    assert weights(place / "cut text") == weights(place / "text1")
+    assert told(place / "cut text") == told(place / "text1")
 
 
 def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) -> None:
@@ -209,4 +227,19 @@ def test_an_environment_that_torchrun_never_made(
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=words), joined():
         pass
+    assert here() is ALONE
+
+
+def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        for told, sound in variables(0, 2, port).items():
+            monkeypatch.setenv(told, sound)
+        with (
+            pytest.raises(StorageError, match=f"process 0 cannot meet the others at 127.0.0.1:{port}"),
+            joined(),
+        ):
+            pass
     assert here() is ALONE
