@@ -1,0 +1,79 @@
+"""What going alone costs (`train.outer_every`, DiLoCo's rounds): the same steps, meeting seldom.
+
+    python benchmarks/rounds.py ../shared/data/multi30k
+
+Two processes of one thread learn Multi30k (English to German) with one seed: in step, which is what one
+process gives; in rounds of some lengths; and one process alone on half of each step's batches, which is what
+each would be worth without the other. The scores are of held-out pairs, with the averaged weights at the end.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from report import write_report
+from world import forked
+
+SETTINGS = {
+    "model.d_model": 128,
+    "model.n_heads": 4,
+    "model.d_ff": 512,
+    "model.encoder_layers": 2,
+    "model.decoder_layers": 2,
+    "text.vocab_size": 6000,
+    "train.batch_tokens": 2048,
+    "train.precision": "fp32",
+    "train.threads": 1,
+    "train.save_every": 1e6,
+    "train.valid_every": 10**6,  # at the end alone
+}
+BATCHES = 4  # in a step, of both processes
+
+
+def learned(files: list[Path], out: Path, size: int, asked: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    """The last line of what so many processes have measured, and the seconds they took."""
+    began = time.monotonic()
+    codes = forked(size, files, out, "translation", SETTINGS | asked)
+    assert not any(codes), codes
+    last = (out / "metrics.jsonl").read_text().splitlines()[-1]
+    return json.loads(last), time.monotonic() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--steps", type=int, default=800)
+    parser.add_argument("--every", type=int, nargs="*", default=[10, 50])
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # Python 3.12 on fork and threads
+    import torch
+
+    torch.set_num_threads(1)
+    files = [options.data / f"train.{language}.gz" for language in ("en", "de")]
+    steps = {"train.max_steps": options.steps, "train.seed": options.seed}
+    ways: dict[str, tuple[int, dict[str, Any]]] = {"two in step": (2, {"train.accumulate": BATCHES})}
+    for every in options.every:
+        ways[f"two, meeting after {every} steps"] = (
+            2,
+            {"train.accumulate": BATCHES, "train.outer_every": every},
+        )
+    ways["one alone, half the batches"] = (1, {"train.accumulate": BATCHES // 2})
+    rows = []
+    with tempfile.TemporaryDirectory() as place:
+        for number, (name, (size, asked)) in enumerate(ways.items()):
+            found, seconds = learned(files, Path(place) / str(number), size, steps | asked)
+            scores = [f"{found['valid_loss']:.3f}", f"{found['valid_bleu']:.1f}"]
+            rows.append([name, *scores, f"{found['epoch']:.1f}", f"{seconds:.0f}"])
+            print(rows[-1], flush=True)
+    note = f"{options.steps} steps each, with the same schedule; one seed ({options.seed})."
+    header = ["how", "validation loss", "BLEU", "epochs", "seconds"]
+    write_report("rounds", "What meeting seldom costs", header, rows, note)
+
+
+if __name__ == "__main__":
+    main()
