@@ -55,7 +55,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if not 0 < self.minutes <= 1e6:
             raise UsageError(f"--minutes ({self.minutes:g}) must be above 0")
-        merge(Config(), preset(self.preset) | self.overrides)
+        merge(Config(), self.task.defaults() | preset(self.preset) | self.overrides)
 
     def examples(self) -> Examples:
         """What is trained on, and validated on."""

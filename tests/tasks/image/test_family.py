@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from regard.compare.family import Comparison
 from regard.config import Config, merge
+from regard.errors import UsageError
 from regard.models import build
 from regard.tasks.image import TASK
 from regard.tasks.image.demo import write_glyphs
@@ -28,3 +30,10 @@ def test_the_glyphs_are_written_once(tmp_path: Path) -> None:
     assert TASK.family().data == "regard.tasks.image.family:drawn"
     examples = TASK.read([path])
     assert len(examples.train.labels) == 31
+
+
+def test_a_comparison_takes_keys_of_the_task(tmp_path: Path) -> None:
+    files = {"train": [tmp_path], "test": [tmp_path]}
+    assert Comparison(tmp_path, TASK, files, "tiny", SETTINGS, 0.1).overrides["image.flip"] == "never"
+    with pytest.raises(UsageError, match=r"unknown config key image\.flop"):
+        Comparison(tmp_path, TASK, files, "tiny", {"image.flop": 1}, 0.1)
