@@ -16,7 +16,6 @@ needs the package piper-tts, `--faster` faster-whisper.
 
 import argparse
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Iterable
@@ -164,6 +163,7 @@ def encoded(model: Path, minutes: int) -> tuple[float, float]:
     """Seconds, and MB that the peak grew by."""
     import torch
 
+    from regard.compare.trial import peak_megabytes
     from regard.data.inputs import Frames
     from regard.tasks.task import load
 
@@ -171,11 +171,10 @@ def encoded(model: Path, minutes: int) -> tuple[float, float]:
     with torch.inference_mode():
         listener.model.encode(Frames(torch.zeros(1, 200, listener.how.mels)))  # what is slow the first time
         frames = torch.zeros(1, minutes * 6000, listener.how.mels).normal_()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.perf_counter()
+        Path("/proc/self/clear_refs").write_text("5")  # the peak of what was loaded is forgotten
+        before, began = peak_megabytes(), time.perf_counter()
         listener.model.encode(Frames(frames))
-    spent = time.perf_counter() - began
-    return spent, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return time.perf_counter() - began, peak_megabytes() - before
 
 
 def piper(options: argparse.Namespace, place: Path) -> None:
