@@ -181,7 +181,7 @@ def _padded(width: int) -> int:
 
 
 def _tensors(model: Any) -> Iterator[Pair]:
-    """In the order that the constructor of `Model` in model.cpp reads them."""
+    """In the order that the constructor of `Model` in packing.cpp reads them."""
     encoder, decoder = _stack(model, "encoder"), _stack(model, "decoder")
     for layers in (encoder, decoder):
         yield from _all_of(layers)

@@ -1,5 +1,5 @@
-// The two products of a sub-layer, and the feed-forward network: what model.cpp, filling.cpp and drafting.cpp are made of.
-// Before this file: model.h, whose `Worker` has them.
+// The two products of a sub-layer, and the feed-forward network: what model.cpp, decoding.cpp, filling.cpp and drafting.cpp are
+// made of. Before this file: model.h, whose `Worker` has them.
 #pragma once
 
 #include "model.h"
