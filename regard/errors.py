@@ -12,6 +12,8 @@ The message is one line: what, where, what to do. The command line prints it wit
 stranger's file or flag put into it, it is short and a terminal can show it.
 """
 
+from collections.abc import Iterable
+
 LONGEST_VALUE = 80  # characters of a stranger's value in a message
 LONGEST_MESSAGE = 1000  # of a whole one; paths may be long
 _LARGEST_SHOWN = 10**40
@@ -111,3 +113,10 @@ class StorageError(RegardError, OSError):
     """The disk or the network failed; what was saved before is intact."""
 
     exit_code = 5
+
+
+def refuse_unknown(given: Iterable[str], known: Iterable[str], whom: str) -> None:
+    """Refuse keywords that nobody reads: a slip of the pen that would change nothing, and say nothing."""
+    known = sorted(known)
+    if strange := [name for name in given if name not in known]:
+        raise UsageError(f"{shown(strange[0])} means nothing to {whom}, which also takes {', '.join(known)}")

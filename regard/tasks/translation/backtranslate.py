@@ -19,7 +19,7 @@ from typing import Any, TypedDict, Unpack
 from regard.config import Config, read_toml
 from regard.config.file import read_config
 from regard.data.corpus import Corpus
-from regard.errors import UsageError
+from regard.errors import UsageError, refuse_unknown
 from regard.models.folder import load_folder
 from regard.process.lock import locked
 from regard.process.progress import build_reporter
@@ -77,6 +77,7 @@ def backtranslate(
     pairs, turned round. `data.synthetic` of the overrides is how many synthetic pairs there are for each real
     one.
     """
+    refuse_unknown(options, Options.__annotations__, "backtranslate")
     folder, fresh, quiet = Path(out), options.get("fresh", False), options.get("quiet", False)
     real, text = corpus_of(pairs), _alone(mono)
     held = corpus_of(list(valid)) if valid else None

@@ -16,7 +16,7 @@ from regard.config import Config, read_toml
 from regard.config.file import read_config
 from regard.data.corpus import Corpus
 from regard.data.store import Store, reopen_store
-from regard.errors import UsageError
+from regard.errors import UsageError, refuse_unknown
 from regard.models.folder import Loaded, load_folder
 from regard.process.lock import locked
 from regard.process.progress import Reporter, build_reporter
@@ -77,6 +77,7 @@ def distill(
     model that writes several tokens at once (parallel, ctc, blockwise): unless a preset is named, such a
     student begins with the teacher's weights.
     """
+    refuse_unknown(options, Options.__annotations__, "distill")
     folder, home, fresh = Path(out), Path(teacher), options.get("fresh", False)
     file, quiet = options.get("config_file"), options.get("quiet", False)
     kind = _kind(options.get("to"), overrides)

@@ -26,7 +26,7 @@ from regard.data.parses import Parses, token_heads
 from regard.decoding.sampling import Sampling
 from regard.decoding.search import Hypothesis, Rules
 from regard.decoding.way import Spelling, way_of
-from regard.errors import DataError, ModelError, UsageError
+from regard.errors import DataError, ModelError, UsageError, refuse_unknown
 from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
@@ -214,6 +214,7 @@ class Translator:
         """
         if isinstance(lines, str):
             raise UsageError(f"stream takes a list of lines, not one string: [{lines[:20]!r}]")
+        refuse_unknown(more, More.__annotations__, "translating")
         named: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         named |= {name: more.get(name) for name in ("iterations", "lengths")}
         decode = dataclasses.replace(

@@ -155,3 +155,9 @@ def test_mistakes_are_refused_before_any_work(
         assert words in error
         assert len(error.splitlines()) == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_a_keyword_that_means_nothing_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^fressh means nothing to backtranslate, .*fresh"):
+        backtranslate("a", "b", mono="c", out=tmp_path / "x", fressh=True)  # type: ignore[call-arg]
+    assert not (tmp_path / "x").exists()

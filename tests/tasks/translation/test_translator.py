@@ -238,3 +238,9 @@ def test_a_folder_becomes_a_translator(tmp_path: Path, tokenizer: Tokenizer) -> 
     before = Translator(model, tokenizer, config.decode).hypotheses(LINES, n_best=3)
     assert load_readable(tmp_path).hypotheses(LINES, n_best=3) == before
     assert regard.load(str(tmp_path)).translate(["a cat"]) == [before[0][0].text]
+
+
+@pytest.mark.parametrize("call", ["translate", "stream", "hypotheses", "texts"])
+def test_a_keyword_that_means_nothing_is_refused(translator: Translator, call: str) -> None:
+    with pytest.raises(UsageError, match=r"^beem means nothing to translating, which also takes .*length"):
+        getattr(translator, call)(["a"], beem=3)
