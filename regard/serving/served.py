@@ -192,7 +192,11 @@ class Directory:
             return told(text, codes) or guesses(text, list(dict.fromkeys(codes)), self._fewest)
         sources = [source for source, to in self.places if to == target]
         if sources and (other := elsewhere(text, sources)):
-            there = f"no model here translates it to {target}" if other[0] != target else "it needs none"
+            there = (
+                f"no model here translates it to {target}"
+                if other[0] != target
+                else "it needs no translation"
+            )
             raise Refusal(
                 400, f"the text is in {other[0]}, by {other[1]:g}%: {there}; say source to insist on another"
             )

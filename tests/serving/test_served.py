@@ -84,7 +84,7 @@ def test_a_text_in_another_language_is_not_called_ours():
     code, sure = directory.guess(text)[0]
     assert code == "de"
     assert sure > 80
-    with pytest.raises(Refusal, match=r"the text is in de, by .*it needs none"):
+    with pytest.raises(Refusal, match=r"the text is in de, by .*it needs no translation"):
         directory.guess(text, "de")
     with pytest.raises(Refusal, match=r"in fr, by .*no model here translates it to de"):
         directory.guess("Je ne sais pas où sont mes clés ce matin.", "de")
