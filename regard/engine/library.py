@@ -98,7 +98,7 @@ class Packed:
 
     def __init__(self, weights: Weights, *, precision: str) -> None:
         self._library = library()
-        self.path = path()
+        self.path = path(max(weights.encoder.d_ff, weights.decoder.d_ff), weights.d_model)
         self._handle: int | None = None
         # The embeddings and the table of neighbours are read where they are, the rest is packed.
         self._alive = weights.tensors[-3:]

@@ -8,6 +8,7 @@ A path may run where the processor says that it has the instructions and a child
 import ctypes
 import functools
 import importlib.util
+import math
 import os
 from ctypes import c_char_p, c_double, c_int32
 from pathlib import Path
@@ -19,6 +20,7 @@ from regard.process import machine
 VERSION = 19  # of the calls; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 SIZES = (64, 2048, 512)  # rows, columns, what is summed, in products that are timed
+ROWS = (1, 32)  # of those by which a path is chosen for a model: a sentence alone, and a batch
 MODULE = "regard.engine._native"
 NARROW = ("avx2",)  # paths whose int8 has six bits of a weight: see native/avx2.cpp
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
@@ -81,17 +83,45 @@ def try_again() -> list[str]:
 
 def _running(*, again: bool) -> list[str]:
     *tried, plain = offered()
+    return [*machine.paths_that_run(_place(), tried, again=again), plain]
+
+
+def _place() -> Path:
     spec = importlib.util.find_spec(MODULE)
     assert spec is not None
     assert spec.origin is not None
-    return [*machine.paths_that_run(Path(spec.origin), tried, again=again), plain]
+    return Path(spec.origin)
 
 
-def speed(name: str, precision: str, *, threads: int, seconds: float = 0.04) -> float:
+@functools.cache
+def fastest(columns: int, summed: int) -> str:
+    """The path that is fastest at a model's own products, of one row and of many, measured once a machine.
+
+    Only among those that sum all eight bits of a weight, and so sum alike; where there are not two, the best.
+    """
+    alike = [name for name in running()[:-1] if name not in NARROW]
+    if len(alike) < 2:
+        return running()[0]
+
+    def rate(name: str) -> float:
+        rates = (speed(name, "int8", threads=1, sizes=(m, columns, summed), seconds=0.01) for m in ROWS)
+        return math.prod(rates)
+
+    return next(iter(machine.paths_by_speed(_place(), alike, (columns, summed), rate)), alike[0])
+
+
+def speed(
+    name: str,
+    precision: str,
+    *,
+    threads: int,
+    sizes: tuple[int, int, int] = SIZES,
+    seconds: float = 0.04,
+) -> float:
     """Operations a second of a path's products, the best of three tries; multiply and add are two."""
     number = PRECISIONS.index(precision)
     rate = compiled().regard_speed
-    return max(float(rate(name.encode(), number, *SIZES, threads, seconds)) for _ in range(3))
+    return max(float(rate(name.encode(), number, *sizes, threads, seconds)) for _ in range(3))
 
 
 def fault(name: str, m: int, n: int, k: int) -> str:
@@ -99,11 +129,11 @@ def fault(name: str, m: int, n: int, k: int) -> str:
     return str(compiled().regard_fault(name.encode(), m, n, k).decode())
 
 
-def path() -> str:
-    """The path that a model takes: the one that is forced, or the best."""
+def path(columns: int = 0, summed: int = 0) -> str:
+    """The path that a model takes: the one that is forced, or the best; for such products, if told."""
     name = os.environ.get(FORCED)
     if not name:
-        return running()[0]
+        return fastest(columns, summed) if columns else running()[0]
     if name not in paths():
         raise UsageError(f"{FORCED} ({name}) must be one of {', '.join(paths())}")
     if name not in running():

@@ -264,24 +264,48 @@ def _believed(words: list[str] | None) -> float | None:
 
 def paths_that_run(library: Path, names: Sequence[str], *, again: bool = False) -> list[str]:
     """Those of the engine's paths that come back from the library's own trial, in the order given."""
-    question = {
-        "about": "engine",
-        "library": _digest(library),
-        "probe": _digest(survival.PROBE),
-        "names": list(names),
-        **_machine(),
-    }
+
+    def tried() -> list[str] | None:
+        try:
+            answers = survival.ask(str(library), names, os.environ)
+        except OSError:
+            return None
+        return [name for name in names if answers.get(name) == ["0.0", "0"]]
+
+    question = {"about": "engine", "probe": _digest(survival.PROBE)}
+    return _remembered(question, library, names, tried, again=again)
+
+
+def paths_by_speed(
+    library: Path, names: Sequence[str], shape: Sequence[int], rate: Callable[[str], float]
+) -> list[str]:
+    """The engine's paths, the fastest at products of that shape first; `rate` is asked once a machine."""
+
+    def timed() -> list[str]:
+        rates = {name: rate(name) for name in names}
+        return sorted(names, key=lambda name: -rates[name])
+
+    return _remembered({"about": "path", "shape": list(shape)}, library, names, timed)
+
+
+def _remembered(
+    question: Mapping[str, Any],
+    library: Path,
+    names: Sequence[str],
+    find: Callable[[], list[str] | None],
+    *,
+    again: bool = False,
+) -> list[str]:
+    """Some of these names, as they were found once; none, and nothing kept, where nothing can be found."""
+    question = {**question, "library": _digest(library), "names": list(names), **_machine()}
     known = None if again else memo.recall(question)
     kept = known.get("runs") if known else None
     if isinstance(kept, list) and set(kept) <= set(names):
         return kept
-    try:
-        answers = survival.ask(str(library), names, os.environ)
-    except OSError:
-        return []
-    found = [name for name in names if answers.get(name) == ["0.0", "0"]]
-    memo.keep(question, {"runs": found})
-    return found
+    found = find()
+    if found is not None:
+        memo.keep(question, {"runs": found})
+    return found or []
 
 
 def _digest(path: Path) -> str:

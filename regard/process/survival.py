@@ -20,7 +20,7 @@ from typing import NoReturn
 from regard.process import probe
 
 PROBE = Path(__file__).with_name("probe.py")
-FORKS = sys.platform == "linux"  # elsewhere what torch is made of does not outlive a fork
+FORKS = sys.platform == "linux" and hasattr(os, "fork")  # elsewhere what torch is made of outlives no fork
 # A busy machine can need a minute to load torch; a child that hangs costs this once.
 LIMIT = 100.0  # seconds
 COPY_LIMIT = 30.0  # seconds for a copy, which has nothing to load

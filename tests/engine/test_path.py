@@ -98,6 +98,43 @@ def test_the_best_is_taken_and_another_one_forced(monkeypatch: pytest.MonkeyPatc
         path.path()
 
 
+@pytest.mark.parametrize(("slow", "taken"), [("amx-int8", "avx512-vnni"), ("avx512-vnni", "amx-int8")])
+def test_of_paths_that_sum_alike_a_model_takes_the_one_that_is_fastest_at_its_products(
+    slow: str, taken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    asked: list[tuple[str, tuple[int, int, int]]] = []
+
+    def speed(
+        name: str, precision: str, *, threads: int, sizes: tuple[int, int, int], seconds: float
+    ) -> float:
+        asked.append((name, sizes))
+        return 1.0 if name == slow else 2.0
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(path.FORCED, raising=False)
+    monkeypatch.setattr(path, "running", lambda: ["amx-int8", "avx512-vnni", "avx2", "portable"])
+    monkeypatch.setattr(path, "speed", speed)
+    path.fastest.cache_clear()
+    assert path.path(68, 22) == taken
+    sizes = [(1, 68, 22), (32, 68, 22)]
+    assert asked == [(name, each) for name in ("amx-int8", "avx512-vnni") for each in sizes]  # never avx2
+    path.fastest.cache_clear()
+    assert path.path(68, 22) == taken
+    assert len(asked) == 4  # it was remembered
+    assert path.path(34, 22) == taken
+    assert len(asked) == 8
+    path.fastest.cache_clear()
+
+
+def test_where_there_is_no_choice_nothing_is_timed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(path.FORCED, raising=False)
+    monkeypatch.setattr(path, "running", lambda: ["avx512-vnni", "avx2", "portable"])
+    monkeypatch.setattr(path, "speed", None)
+    path.fastest.cache_clear()
+    assert path.path(68, 22) == "avx512-vnni"
+    path.fastest.cache_clear()
+
+
 def test_a_path_is_timed_in_every_precision():
     for precision in path.PRECISIONS:
         assert path.speed(PATHS[-1], precision, threads=2, seconds=0.001) > 0
