@@ -206,7 +206,7 @@ def _family_row(each: Outcome, names: Sequence[str], *, used: bool) -> list[str]
         *(shown(held[name]) if name in held else "" for name in names),
         f"{each.tokens_per_second:,.0f}" if each.tokens_per_second else "",
         *([f"{each.sentences_per_second:,.0f}" if each.sentences_per_second else ""] if used else []),
-        f"{each.peak_megabytes:,.0f}",
+        f"{each.peak_megabytes:,.0f}" if each.peak_megabytes else "",
         f"{each.parameters:,}",
         f"{each.steps:,}",
     ]

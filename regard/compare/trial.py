@@ -70,7 +70,7 @@ class Outcome:
 
 
 def peak_megabytes() -> float:
-    """The most memory that this process has had resident, Linux's own count where there is one.
+    """The most memory that this process has had resident, Linux's own count where there is one; 0: unknown.
 
     getrusage counts what the parent had when it started us; the kernel's high-water mark begins with us.
     """
@@ -79,8 +79,10 @@ def peak_megabytes() -> float:
         for line in status.read_text(encoding="utf-8").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    import resource  # not on Windows
-
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
         1024**2 if sys.platform == "darwin" else 1024
     )

@@ -108,6 +108,13 @@ def test_the_peak_is_in_megabytes():
     assert peak_megabytes() > 20
 
 
+def test_the_peak_where_no_system_tells_it(monkeypatch):
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    assert peak_megabytes() > 20
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_megabytes() == 0
+
+
 def test_what_is_no_outcome(tmp_path):
     assert Outcome.read(tmp_path / "missing") is None
     (tmp_path / "half").write_text('{"name": "a"')
