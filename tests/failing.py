@@ -149,6 +149,7 @@ def trials(base: Path) -> list[Trial]:
     return [
         Trial("train", ["train", "pairs.tsv", "-o", "new", *TINY], again),
         Trial("import", ["import", "marian", "-o", "out"], nothing),
+        Trial("pack", ["pack", "model", "-o", "out"], nothing),
         Trial("shortlist", ["shortlist", "-m", "model"], models),
         *exports,
     ]

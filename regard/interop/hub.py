@@ -7,10 +7,13 @@ The card begins with the lines that Hugging Face's Hub reads (YAML between two r
 32-bit floats again when they are loaded, by whatever loads a folder; what does not fit stays as it is.
 """
 
+import shutil
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from regard.atomic import write_atomically
 from regard.config import Config
 from regard.engine.shortlist import FILE as SHORTLIST
 from regard.errors import StorageError
@@ -63,9 +66,10 @@ def share(folder: Path, out: Path, *, licence: str = "", int8: bool = False) -> 
         if (folder / SHORTLIST).is_file():
             (place / SHORTLIST).write_bytes(read_bytes(folder / SHORTLIST, MOST_SHORTLIST))
     try:
-        _zip(out, archive)
-    except OSError as error:
-        raise StorageError(f"cannot write {archive}: {error.strerror or error}") from error
+        write_atomically(archive, partial(_zip, out))
+    except StorageError:
+        shutil.rmtree(out, ignore_errors=True)  # both or neither, so that the same command can be tried again
+        raise
     return Shared(sum(path.stat().st_size for path in out.iterdir()), archive.stat().st_size)
 
 
@@ -104,11 +108,9 @@ def bare(card: str) -> str:
 
 def _zip(folder: Path, archive: Path) -> None:
     """Every file under the folder's name, in order and without the time, so that equal folders are equal."""
-    part = archive.with_name(f"{archive.name}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
         for path in sorted(folder.iterdir()):
             entry = zipfile.ZipInfo(f"{folder.name}/{path.name}")
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             made.writestr(entry, path.read_bytes())
-    part.replace(archive)
