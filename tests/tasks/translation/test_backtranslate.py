@@ -159,5 +159,5 @@ def test_mistakes_are_refused_before_any_work(
 
 def test_a_keyword_that_means_nothing_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^fressh means nothing to backtranslate, .*fresh"):
-        backtranslate("a", "b", mono="c", out=tmp_path / "x", fressh=True)  # type: ignore[call-arg]
+        backtranslate("a", "b", mono="c", out=tmp_path / "x", fressh=True)
     assert not (tmp_path / "x").exists()
