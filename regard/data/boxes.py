@@ -67,7 +67,7 @@ class Scenes:
             reason = f"; {found.lost.line()}" if found.lost.count else ""
             raise DataError(f"{names}: there is no picture with boxes to learn from{reason}")
         if not found.boxes:
-            reason = f"; {found.cut.line()}" if found.cut.count else ""
+            reason = f"; {found.cut.line('(boxes)')}" if found.cut.count else ""
             raise DataError(f"{names}: there is no box in any of {found.count:,} pictures{reason}")
         return found
 

@@ -43,9 +43,9 @@ class Lost:
         self.count += 1
         self.first = self.first or str(what)
 
-    def line(self) -> str:
+    def line(self, which: str = "that cannot be read") -> str:
         """For people; empty where nothing was lost."""
-        return f"{self.count:,} left out that cannot be read, the first: {self.first}" if self.count else ""
+        return f"{self.count:,} left out {which}, the first: {self.first}" if self.count else ""
 
 
 @dataclass

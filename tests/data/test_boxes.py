@@ -170,5 +170,10 @@ def test_pictures_without_any_box_cannot_be_learned_from(tmp_path: Path) -> None
     root = as_yolo(tmp_path)
     for path in (root / "labels" / "train").iterdir():
         path.unlink()
-    with pytest.raises(DataError, match="there is no box in any of 3 pictures"):
+    with pytest.raises(DataError, match=r"there is no box in any of 3 pictures$"):
+        _ = Scenes((root,)).survey
+    (root / "labels" / "train" / "a.txt").write_text("0 0.5 0.5 0 0.1\n")
+    with pytest.raises(
+        DataError, match=r"no box in any of 3 pictures; 1 left out \(boxes\), the first: .*a\."
+    ):
         _ = Scenes((root,)).survey

@@ -208,11 +208,7 @@ def lesson_for(job: Job) -> Lesson:
     job.reporter.said(
         f"{told}, {len(rows):,} to measure on; {fit.height} x {fit.width}, {held.queries} queries"
     )
-    lost = [
-        line
-        for line in (lost_in(store), survey.cut.line().replace("that cannot be read, ", "(boxes), "))
-        if line
-    ]
+    lost = [line for line in (lost_in(store), survey.cut.line("(boxes)")) if line]
     for line in lost:
         job.reporter.said(line)
     names = " + ".join(path.name for path in data.valid.paths) if data.valid else "held-out pictures"

@@ -143,7 +143,7 @@ def lesson_for(job: Job) -> Lesson:
     elif len(held):
         held_out = gallery_of(store, conditional, held)
     else:
-        held_out, measured_on = gallery_of(store, conditional, kept), "the pictures that were trained on"
+        held_out, measured_on = gallery_of(store, conditional, kept), "pictures that were trained on"
     seen = gallery_of(store, conditional, kept)
     made_of = json.dumps([data.fingerprints(), list(fit.shape), names, config.train.seed])
     judge = judge_for(job, config, seen, made_of)
