@@ -55,9 +55,10 @@ def build(
     if not isinstance(ids, dict) or not isinstance(merges, list) or len(merges) > MOST_MERGES:
         raise ModelError(f"{path} must hold tokens with their ids and at most {MOST_MERGES:,} merges")
     ids = ids | added
-    pieces = sorted(ids, key=lambda piece: (type(ids[piece]) is int, ids[piece]))
-    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-        raise ModelError(f"{path} must give each token an id of its own, from 0 to {len(pieces) - 1}")
+    whole = all(type(number) is int for number in ids.values())
+    if not whole or sorted(ids.values()) != list(range(len(ids))):
+        raise ModelError(f"{path} must give each token an id of its own, from 0 to {len(ids) - 1}")
+    pieces = sorted(ids, key=lambda piece: ids[piece])
     check_strings(pieces, "a token")
     pairs = [tuple(each.split(" ")) if isinstance(each, str) else each for each in merges]
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):

@@ -84,7 +84,7 @@ def _settled_name(name: str) -> str:
 def _config(folder: Path, tree: dict[str, Any], classes: int, told: dict[str, Any]) -> Config:
     """Our settings of theirs."""
     activation = tree.get("activation_function")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise ModelError(f"{folder}: the activation {shown(activation)} is not supported; there are {known}")
     for name, only in (("position_embedding_type", "sine"), ("dilation", False)):
@@ -127,7 +127,7 @@ def _resnet(folder: Path, tree: dict[str, Any]) -> str:
     held = held if isinstance(held, dict) else {}
     if held.get("model_type") != "resnet":
         name = held.get("backbone") or tree.get("backbone")
-        if name not in _RESNETS:
+        if not isinstance(name, str) or name not in _RESNETS:
             raise ModelError(
                 f"{folder}: the backbone {shown(name)} is not supported; there are {', '.join(_RESNETS)}"
             )

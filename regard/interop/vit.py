@@ -56,7 +56,7 @@ def read(folder: Path) -> Loaded:
 def _config(folder: Path, tree: dict[str, Any], *, front: int) -> Config:
     """Our settings of theirs."""
     activation = tree.get("hidden_act")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise ModelError(f"{folder}: the activation {shown(activation)} is not supported; there are {known}")
     if tree.get("qkv_bias", True) is not True:

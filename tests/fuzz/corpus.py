@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import formats
-from fuzz import folders, pictures, texts
+from fuzz import families, folders, pictures, texts
 from fuzz.parsers import FILES
 
 
@@ -46,6 +46,12 @@ CORPUS = {
     "bert-vocab.txt": Seeds("bytes", "[UNK] [CLS] [SEP] [MASK] ##", folders.wordpieces),
     "bert-tokenizer.json": Seeds("json", _JSON, folders.bert_tokenizers),
     "bert-modules.json": Seeds("json", "type path Pooling Normalize Dense", folders.bert_modules),
+    **{
+        name: Seeds(
+            "json" if name.endswith(".json") else "bytes", _JSON, lambda name=name: families.seeds(name)
+        )
+        for name in families.PARSERS
+    },
     "picture": Seeds("bytes", "IHDR IDAT PLTE tRNS eXIf JFIF Exif II* GIF89a BM", pictures.files),
     "pictures-list.csv": Seeds("bytes", 'path label , " ../', pictures.lists),
     "pictures-held.npz": Seeds(

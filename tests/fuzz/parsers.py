@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from fuzz import ground
+from fuzz import families, ground
 from fuzz.requests import body
 
 FOLDER = ("config.json", "generation.json", "tokenizer.json", "model.safetensors")
@@ -309,6 +309,7 @@ PARSERS = {
     "metrics": metrics,
     **{f"marian-{name}": _marian(name) for name in MARIAN},
     **{f"bert-{name}": _bert(name) for name in BERT},
+    **families.PARSERS,
     "picture": picture,
     **{f"pictures-{name}": _labelled(name) for name in LISTS},
     **{f"boxes-{Path(name).name}": _boxed(name) for name in BOXES},

@@ -21,6 +21,8 @@ ROUNDS = 60  # inputs that are made for each reader; `make fuzz` makes as many a
 GROUPS = {
     "folders": ("folder-", "shortlist", "metrics"),
     "foreign": ("marian-", "bert-", "sentencepiece"),
+    "writers": ("gpt2-", "llama", "firefox-"),
+    "senses": ("vit-", "detr-", "whisper-", "sound"),
     "translated": ("file-",),
     "pictures": ("picture", "boxes-"),
     "files": ("conllu", "text", "running", "lines", "python"),

@@ -112,6 +112,8 @@ def test_the_folder_is_used_like_any_other(tmp_path: Path, capfd: pytest.Capture
     ("change", "words"),
     [
         ({"activation_function": "tanh"}, "the activation tanh is not supported"),
+        ({"activation_function": ["relu"]}, "the activation a list is not supported"),
+        ({"backbone_config": None, "backbone": ["resnet50"]}, "the backbone a list is not supported"),
         ({"position_embedding_type": "learned"}, "position_embedding_type learned is not supported"),
         ({"dilation": True}, "dilation True is not supported"),
         ({"backbone_config": None, "backbone": "vgg"}, "the backbone vgg is not supported"),

@@ -137,6 +137,8 @@ def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, tokenizer: Ru
     merges = [list(pair) for pair in tokenizer.merges]
     for given, words in (
         ((ids | {"a": 5}, merges, {}, 2), "an id of its own"),
+        ((ids | {"a": [1], "b": 0.5}, merges, {}, 2), "an id of its own"),
+        ((ids | {"a": float(ids["a"])}, merges, {}, 2), "an id of its own"),
         ((ids, [["a", "b", "c"]], {}, 2), "two tokens"),
         ((ids, [["Ġthe", "zz"]], {}, 2), "has no token"),
         ((ids, merges, {}, None), "the end None"),

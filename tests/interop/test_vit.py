@@ -78,6 +78,7 @@ def test_the_folder_is_used_like_any_other(tmp_path: Path, capfd: pytest.Capture
     ("change", "words"),
     [
         ({"hidden_act": "tanh"}, "the activation tanh is not supported"),
+        ({"hidden_act": ["gelu"]}, "the activation a list is not supported"),
         ({"qkv_bias": False}, "qkv_bias False is not supported"),
         ({"image_size": "large"}, "does not say image_size"),
         ({"patch_size": [4, 2]}, "a patch must be a square"),
