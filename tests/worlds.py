@@ -81,8 +81,13 @@ def _run(world: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    import torch.distributed  # noqa: F401
+    import torch.distributed
 
-    import regard.training.run  # noqa: F401
+    import regard.training.run
 
-    print(json.dumps([_run(world) for world in json.load(sys.stdin)]))
+    worlds = json.load(sys.stdin)
+    if any("train.shard=true" in argv for world in worlds for argv in world):
+        import torch.distributed.checkpoint.hf_storage  # noqa: F401
+
+        import regard.training.shards  # noqa: F401
+    print(json.dumps([_run(world) for world in worlds]))

@@ -119,7 +119,7 @@ class Shards:
         self._held = self._of(self.twin)
         for each in self._held:
             each.data = each.data.new_empty(0)
-        self._asked = _Asked(model)
+        self._asked: Any = _Asked(model)
         self._mesh = init_device_mesh(weights[0].device.type, (world.size,))
         self._cut(model)
         self._cuts: list[Any] = self._of(model)
@@ -136,11 +136,11 @@ class Shards:
         layers = [each for each in model.modules() if isinstance(each, (EncoderLayer, DecoderLayer))]
         apart = [each for each in (*crosses, *layers) if not _shares(each, model)]
         for module in (*apart, self._asked):
-            fully_shard(module, mesh=self._mesh, ignored_params=frozen)
+            cut: Any = fully_shard(module, mesh=self._mesh, ignored_params=frozen)
             self._sums.append(_Sum(self._now))
-            module.set_custom_reduce_scatter(self._sums[-1])
+            cut.set_custom_reduce_scatter(self._sums[-1])
             if module not in crosses:  # one that was not needed for a batch may have been for another's
-                module.set_reduce_scatter_unused_params(True, recurse=False)
+                cut.set_reduce_scatter_unused_params(True, recurse=False)
         for cross in crosses:  # asked for its keys and values outside the layer that it is in
             register_fsdp_forward_method(cross, "keys_values")
 
