@@ -50,9 +50,14 @@ class Service:
 
     def __post_init__(self) -> None:
         self.quick = Batcher(self._work, self.limits, self.metrics)
-        # What is long is less urgent, and has a core at a time: a sentence that comes finds the other free.
+        # What words came from is found by torch, which holds the interpreter: one batch of that at a time, so
+        # that who asks for nothing but a translation finds a thread.
+        self.tracing = Batcher(self._slow_work, self.limits, self.metrics)
+        # What is long is less urgent, and one batch of it runs at a time: a sentence that comes waits neither
+        # for a core nor for the interpreter while several of them want it.
         self.slow = Batcher(self._slow_work, self.limits, self.metrics, nice=2 * NICE)
-        self.room = Room(self.limits, lambda: self.quick.wait + self.slow.wait)
+        self.batchers = (self.quick, self.tracing, self.slow)
+        self.room = Room(self.limits, lambda: sum(each.wait for each in self.batchers))
         self.desk = Desk()
         self.bodies = Bodies(self.limits, self.desk)
         self.looks = 0  # requests to look inside that are under way
@@ -70,13 +75,13 @@ class Service:
     def _work(self, key: Any, texts: Sequence[Any], alone: bool) -> list[Any]:
         """A batch of what one family wishes: `key` is the family and its wish."""
         family, wish = key
-        alone = alone and self.slow.idle
+        alone = alone and self.tracing.idle and self.slow.idle
         done: list[Any] = family.run(wish, texts, self.threads if alone else self._share())
         return done
 
     def _slow_work(self, key: Any, texts: Sequence[Any], alone: bool) -> list[Any]:
         family, wish = key
-        done: list[Any] = family.run(wish, texts, self._share())
+        done: list[Any] = family.run(wish, texts, self.threads if self.quick.idle else self._share())
         return done
 
     def _share(self) -> int:
@@ -84,7 +89,7 @@ class Service:
         return max(1, self.threads // max(1, len(self.quick.threads)))
 
     def _waiting(self) -> int:
-        return self.quick.waiting + self.slow.waiting + sum(each.waiting for each in self.served)
+        return sum(each.waiting for each in (*self.batchers, *self.served))
 
     @property
     def served(self) -> list[Family]:
@@ -116,8 +121,9 @@ class Service:
         try:
             for load in self.loads():
                 await asyncio.to_thread(load)
-            for batcher in (self.quick, self.slow):
-                batcher.start(self._workers())
+            self.quick.start(self._workers())
+            self.tracing.start()
+            self.slow.start()
             for family in self.served:
                 await family.warm()
         except Exception as error:
@@ -138,25 +144,28 @@ class Service:
         if len(known) < len(counts):
             return 1  # torch's own threads, and Python's lock
         self.threads = max(known)
+        import torch  # it is loaded with the models
+
+        torch.set_num_threads(1)  # of each batch that is looked into: others run beside it
         return min(self.threads + 1, WORKERS)
 
     @property
     def idle(self) -> bool:
         """Whether nobody waits for an answer."""
         resting = all(family.idle for family in self.served)
-        return resting and self.quick.idle and self.slow.idle and self.under_way == 0
+        return resting and all(each.idle for each in self.batchers) and self.under_way == 0
 
     @property
     def working(self) -> bool:
         """Whether the threads that do the work are all there, as far as they were started."""
-        return all(thread.is_alive() for batcher in (self.quick, self.slow) for thread in batcher.threads)
+        return all(thread.is_alive() for batcher in self.batchers for thread in batcher.threads)
 
     def close(self) -> None:
         """Begin nothing more."""
         for family in self.served:
             family.close()
-        self.quick.close()
-        self.slow.close()
+        for batcher in self.batchers:
+            batcher.close()
         self.desk.close()
         self.journal.close()
         if self.traces is not None:

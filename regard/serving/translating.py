@@ -131,7 +131,7 @@ class Translating(Family):
             cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
             place.hold(cut.bytes(ask))
             wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced, cut.pair[1])
-            batcher = self.slow if long else self.quick
+            batcher = self.slow if long else self.service.tracing if wish.traced else self.quick
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)
         except BaseException:

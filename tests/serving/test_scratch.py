@@ -30,3 +30,9 @@ def test_one_may_always_begin() -> None:
     with scratch.taking(100):
         assert scratch.used == 100
     assert scratch.used == 0
+
+
+def test_what_needs_little_waits_for_nobody() -> None:
+    scratch = Scratch(160)
+    with scratch.taking(1000), scratch.taking(10):  # a wait here would be for ever
+        assert scratch.used == 1000

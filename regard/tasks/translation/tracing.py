@@ -49,13 +49,14 @@ def trace(
 def _passes(
     translator: "Translator", read: Sequence[list[int]], written: Sequence[Sequence[int]]
 ) -> list[tuple[range, int]]:
-    """The rows in handfuls whose weights may be held at a time, and the numbers of each."""
+    """The rows in handfuls whose weights may be held at a time, and the numbers of each, logits included."""
     heads = sum(each.n_heads for each in attentions(translator.model))
     longest = 1 + max((len(ids) for ids in (*read, *written)), default=0)
     row = max(1, heads * longest * longest)
     rows = max(1, NUMBERS // row)
     handfuls = [range(first, min(first + rows, len(read))) for first in range(0, len(read), rows)]
-    return [(each, NUMBERS + row * len(each)) for each in handfuls]
+    logits = longest * translator.tokenizer.target_vocab_size
+    return [(each, min(NUMBERS, logits * len(each)) + row * len(each)) for each in handfuls]
 
 
 def weights_of(
