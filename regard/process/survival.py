@@ -112,7 +112,8 @@ def _answer_as_copy(names: Sequence[str], environment: Mapping[str, str], out: i
 
 def _read_all(source: int, deadline: float) -> str | None:
     """Everything until the other end is closed; None where it is not in time."""
-    pieces, poll = [], select.poll()
+    pieces: list[bytes] = []
+    poll = select.poll()
     poll.register(source, select.POLLIN)
     while poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
         piece = os.read(source, 2**16)
