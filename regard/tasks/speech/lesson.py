@@ -119,7 +119,7 @@ class SpeechFeed(StoreFeed[SpeechBatch]):
         """One batch."""
         seed = np.random.SeedSequence([self.seed, _DRAWN, epoch, position]).generate_state(1)[0]
         draw = Draw(torch.Generator().manual_seed(int(seed)))
-        return self.maker(self.rows[self._of(epoch)[position]], draw)
+        return self.maker(self.rows[self._of(epoch)[position]].astype(np.int64), draw)
 
 
 class Hearing(Objective):
