@@ -89,7 +89,7 @@ class Service:
         return max(1, self.threads // max(1, len(self.quick.threads)))
 
     def _waiting(self) -> int:
-        return sum(each.waiting for each in (*self.batchers, *self.served))
+        return sum(each.waiting for each in self.batchers) + sum(each.waiting for each in self.served)
 
     @property
     def served(self) -> list[Family]:

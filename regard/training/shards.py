@@ -7,7 +7,7 @@ in the order of `sums.py`: so the bits are those of one process. After this: `wh
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,10 +31,17 @@ from regard.training.wholes import Holders, Wholes
 from regard.training.world import World
 
 # FSDP looks for tensors in what a layer gives: when their gradients come, it has the weights back in time.
+
+
+def _key_value(parts: Iterable[Any], start: Any) -> KeyValue:
+    k, v = parts
+    return KeyValue(k, v, start)
+
+
 pytree.register_pytree_node(
     KeyValue,
     lambda held: ([held.k, held.v], held.start),
-    lambda parts, start: KeyValue(*parts, start),
+    _key_value,
     serialized_type_name="regard.KeyValue",
 )
 
@@ -125,7 +132,8 @@ class Shards:
         self._cuts: list[Any] = self._of(model)
         self.rows = [each.detach().to_local() for each in self._cuts]
 
-    def _of(self, model: nn.Module) -> list[nn.Parameter]:
+    def _of(self, model: nn.Module) -> list[Any]:
+        """The weights that learn, by now as FSDP has them."""
         held = dict(model.named_parameters())
         return [held[name] for name in self.names]
 

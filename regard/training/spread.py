@@ -32,8 +32,8 @@ def folder_of(folder: Path, step: int) -> Path:
 
 def save(trainer: Trainer, checkpoint: Checkpoint) -> Path:
     """Write one checkpoint, each process its part; then remove all but the newest `train.keep`."""
-    from torch.distributed.checkpoint import save as save_spread
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+    from torch.distributed.checkpoint.state_dict_saver import save as save_spread
 
     world, path = trainer.world, folder_of(trainer.folder, checkpoint.step)
     part = path.with_name(path.name + TEMPORARY)
@@ -98,8 +98,8 @@ def clear(folder: Path) -> None:
 
 def _read(trainer: Trainer, path: Path, flat: list[str]) -> dict[str, Tensor]:
     """The tensors by name: rows of all weights, and whatever goes with those that this process owns."""
-    from torch.distributed.checkpoint import load as load_spread
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+    from torch.distributed.checkpoint.state_dict_loader import load as load_spread
 
     reader, names = HuggingFaceStorageReader(str(path)), _Names(trainer)
     known = reader.read_metadata().state_dict_metadata

@@ -117,7 +117,7 @@ def test_gradients_losses_and_norms_are_those_of_one_process() -> None:
         norm = holders.norm()
         with torch.no_grad():
             for weight in own:
-                weight += 1
+                weight.add_(1)
         holders.hand_round()
         for row, weight in zip(rows, weights, strict=True):
             assert torch.equal(row, rows_of(weight.detach() + 1, 2, world.rank))
