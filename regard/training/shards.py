@@ -30,6 +30,12 @@ from regard.training.sums import Node, Values, fold, push
 from regard.training.wholes import Holders, Wholes
 from regard.training.world import World
 
+
+def _put_together(parts: Iterable[Any], start: Any) -> KeyValue:
+    k, v = parts
+    return KeyValue(k, v, start)
+
+
 # FSDP looks for tensors in what a layer gives: when their gradients come, it has the weights back in time.
 
 
