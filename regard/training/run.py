@@ -275,7 +275,7 @@ def _finish(run: _Run, held: Run) -> Result:
         write_run(job.folder, held)
     job.reporter.said(_farewell(result, state, trainer.clock()))
     if trainer.further and state.validations and not state.best_step:
-        job.reporter.said("nothing was better than the model that it began with; the folder holds that one")
+        job.reporter.said(_standstill(state))
     return result
 
 
@@ -355,6 +355,16 @@ def _machine(device: torch.device, held: Run) -> str:
     kept = held.chosen
     way = f" in {kept['precision']} with {kept['threads']} threads" if kept else ""
     return f"{device}{way}, {processor().name}, {platform.machine()}"
+
+
+def _standstill(state: State) -> str:
+    """What is said of a model that was trained further and was not seen to get better."""
+    if state.best is None:
+        return (
+            "there was no time to measure the model whole, so nobody knows whether it got better; the folder "
+            "holds what was trained: compare it with regard evaluate --against, or give it more --minutes"
+        )
+    return "nothing was better than the model that it began with; the folder holds that one"
 
 
 def _farewell(result: Result, state: State, seconds: float) -> str:

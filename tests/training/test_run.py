@@ -12,7 +12,8 @@ from regard.tasks.task import task_named
 from regard.tasks.train import train
 from regard.training import loop, run
 from regard.training import trainer as trainer_module
-from regard.training.run import Asked, Result
+from regard.training.run import Asked, Result, _standstill
+from regard.training.state import State
 
 STEPS = 7
 
@@ -194,6 +195,11 @@ def test_training_further_never_makes_it_worse(
     assert two.scores["loss"] == pytest.approx(result.scores["loss"], rel=1e-4)
     for name, tensor in weights(two.folder).items():
         assert torch.equal(tensor, weights(result.folder)[name])
+
+
+def test_a_model_that_was_never_measured_is_not_called_the_old_one() -> None:
+    assert "the folder holds what was trained" in _standstill(State(validations=1))
+    assert "the folder holds that one" in _standstill(State(validations=1, best=2.0))
 
 
 def test_training_further_takes_model_and_tokenizer(
