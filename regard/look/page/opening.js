@@ -1,4 +1,4 @@
-// How the page of a file opens that shows one look on its own thing: who looked, what came of it, and a board.
+// How the page of a file opens that shows one look on its own thing: who looked, what came of it, a board.
 import { element } from "./dom.js";
 import { header } from "./theme.js";
 
