@@ -6,6 +6,7 @@ How they find each other, what they send, and what becomes of it when one of the
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -239,6 +240,11 @@ def part(*, well: bool) -> None:
 
     if well or not torch.cuda.is_available():
         dist.destroy_process_group()
+    if "torch.distributed.tensor" in sys.modules:
+        from torch.distributed.tensor.debug import _clear_sharding_prop_cache
+
+        # Weights were cut: what torch remembers of their shapes would keep the others, and their threads.
+        _clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
 
 def _met_anew(rank: int) -> Any:

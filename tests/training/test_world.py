@@ -178,13 +178,19 @@ try:
         world.numbers(1)
         if "fails" in sys.argv:
             raise ValueError
+        if "shards" in sys.argv:
+            from torch.distributed.fsdp import fully_shard
+            from torch.distributed.device_mesh import init_device_mesh
+            layer = fully_shard(torch.nn.Linear(4, 4), mesh=init_device_mesh("cpu", (2,)))
+            layer(torch.ones(2, 4)).sum().backward()
+            del layer
 except ValueError:
     pass
 print([open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")])
 """
 
 
-@pytest.mark.parametrize("how", ["well", "fails"])
+@pytest.mark.parametrize("how", ["well", "fails", "shards"])
 def test_no_thread_outlives_the_meeting(how: str) -> None:
     port = free_port()
     children = [
