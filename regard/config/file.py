@@ -21,7 +21,7 @@ def read_config(folder: Path) -> Config:
     return config_of(folder, read_tree(folder)[0])
 
 
-def _refuse_exports(folder: Path) -> None:
+def refuse_exports(folder: Path) -> None:
     """Refuse what `regard export` wrote for other programs, saying what it is."""
     if (folder / "model.bin").exists() and list(folder.glob("*_vocabulary.*")):
         raise ModelError(
@@ -47,7 +47,7 @@ def read_tree(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not folder.is_dir():
         raise ModelError(f"{folder} is a file; give the folder that regard train made")
     path = folder / CONFIG
-    _refuse_exports(folder)
+    refuse_exports(folder)
     if not path.is_file():
         raise ModelError(f"{folder} has no {CONFIG}; it is no model folder, or not all of it was copied")
     tree = read_json(path, "settings")

@@ -27,7 +27,7 @@ from torch import nn
 
 from regard.atomic import write_together
 from regard.config import Config, merge, to_dict
-from regard.config.file import CONFIG, config_of, read_tree, tree_checksum
+from regard.config.file import CONFIG, config_of, read_tree, refuse_exports, tree_checksum
 from regard.errors import ModelError, RegardError, StorageError, UsageError, shown
 from regard.foreign import MOST_JSON, read_bytes, read_json
 from regard.models.skeleton import SCALE, compare, fill, header, scaled, skeleton, stored, unscaled
@@ -170,11 +170,7 @@ def _refuse_pickles(folder: Path) -> None:
     pickles = (
         sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
     )
-    if (folder / "model.bin").exists() and list(folder.glob("*_vocabulary.*")):
-        raise ModelError(
-            f"{folder} is a model of CTranslate2; translate with it by --engine ctranslate2, "
-            "or give the folder that it was exported from"
-        )
+    refuse_exports(folder)
     if pickles and not (folder / WEIGHTS).exists():
         raise ModelError(
             f"{folder} has no {WEIGHTS} but {pickles[0]}, a pickle, which can run code and is never opened; "

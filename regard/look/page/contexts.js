@@ -1,27 +1,19 @@
 // One word in several sentences: how alike the vectors are that the encoder gives it.
 import { element, number } from "./dom.js";
-import { colour, header, heat, onTheme, rgb } from "./theme.js";
+import { dataBeside, opening } from "./opening.js";
+import { colour, heat, onTheme, rgb } from "./theme.js";
 
 /* The page of a file: its data lies beside the script. */
 export function showContexts(root) {
-  mountContexts(root, JSON.parse(document.getElementById("regard-data").textContent));
+  mountContexts(root, dataBeside());
 }
 
 export function mountContexts(root, data) {
   const board = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Cosines" });
+  const places = `in ${data.occurrences.length} places: the cosine of the vectors that the encoder gives it`;
   root.classList.add("regard");
   root.replaceChildren(
-    header(element("bdi", { class: "model" }, data.model.name)),
-    element(
-      "div",
-      { class: "translation" },
-      element("p", { class: "target-text", dir: "auto" }, data.word),
-      element(
-        "p",
-        { class: "source-text" },
-        `in ${data.occurrences.length} places: the cosine of the vectors that the encoder gives it`,
-      ),
-    ),
+    ...opening(data.model, data.word, places),
     element(
       "section",
       { class: "card", "aria-label": "Sentences" },
