@@ -1,10 +1,11 @@
-"""What going alone costs (`train.outer_every`, DiLoCo's rounds): the same steps, meeting seldom.
+"""What sending less costs: sums in bf16 (`train.sums`) and meeting seldom (`train.outer_every`, DiLoCo).
 
     python benchmarks/rounds.py ../shared/data/multi30k
 
-Two processes of one thread learn Multi30k (English to German) with one seed: in step, which is what one
-process gives; in rounds of some lengths; and one process alone on half of each step's batches, which is what
-each would be worth without the other. The scores are of held-out pairs, with the averaged weights at the end.
+Two processes of one thread learn Multi30k (English to German) for the same steps: in step, which is what one
+process gives, with two seeds, so that one sees what chance does; with gradients that travel in 16 bits; in
+rounds of some lengths; and one process alone on half of each step's batches, which is what each would be
+worth without the other. The scores are of held-out pairs, with the averaged weights at the end.
 """
 
 import argparse
@@ -15,8 +16,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from processes import forked
 from report import write_report
-from world import forked
 
 SETTINGS = {
     "model.d_model": 128,
@@ -24,14 +25,27 @@ SETTINGS = {
     "model.d_ff": 512,
     "model.encoder_layers": 2,
     "model.decoder_layers": 2,
-    "text.vocab_size": 6000,
-    "train.batch_tokens": 2048,
-    "train.precision": "fp32",
+    "text.vocab_size": 4000,
+    "train.batch_tokens": 1024,
     "train.threads": 1,
     "train.save_every": 1e6,
     "train.valid_every": 10**6,  # at the end alone
 }
 BATCHES = 4  # in a step, of both processes
+
+
+def ways(seed: int, every: list[int]) -> dict[str, tuple[int, dict[str, Any]]]:
+    """How many processes, and their settings, by name."""
+    step = {"train.accumulate": BATCHES, "train.seed": seed}
+    found: dict[str, tuple[int, dict[str, Any]]] = {
+        "two in step": (2, step),
+        "two in step, another seed": (2, step | {"train.seed": seed + 1}),
+        "two in step, sums in bf16": (2, step | {"train.sums": "bf16"}),
+    }
+    for steps in every:
+        found[f"two, meeting after {steps} steps"] = (2, step | {"train.outer_every": steps})
+    found["one alone, half the batches"] = (1, step | {"train.accumulate": BATCHES // 2})
+    return found
 
 
 def learned(files: list[Path], out: Path, size: int, asked: dict[str, Any]) -> tuple[dict[str, Any], float]:
@@ -49,28 +63,22 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--every", type=int, nargs="*", default=[10, 50])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--precision", default="fp32", help="of each process's own products")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # Python 3.12 on fork and threads
     import torch
 
     torch.set_num_threads(1)
     files = [options.data / f"train.{language}.gz" for language in ("en", "de")]
-    steps = {"train.max_steps": options.steps, "train.seed": options.seed}
-    ways: dict[str, tuple[int, dict[str, Any]]] = {"two in step": (2, {"train.accumulate": BATCHES})}
-    for every in options.every:
-        ways[f"two, meeting after {every} steps"] = (
-            2,
-            {"train.accumulate": BATCHES, "train.outer_every": every},
-        )
-    ways["one alone, half the batches"] = (1, {"train.accumulate": BATCHES // 2})
+    fixed = {"train.max_steps": options.steps, "train.precision": options.precision}
     rows = []
     with tempfile.TemporaryDirectory() as place:
-        for number, (name, (size, asked)) in enumerate(ways.items()):
-            found, seconds = learned(files, Path(place) / str(number), size, steps | asked)
+        for number, (name, (size, asked)) in enumerate(ways(options.seed, options.every).items()):
+            found, seconds = learned(files, Path(place) / str(number), size, fixed | asked)
             scores = [f"{found['valid_loss']:.3f}", f"{found['valid_bleu']:.1f}"]
             rows.append([name, *scores, f"{found['epoch']:.1f}", f"{seconds:.0f}"])
             print(rows[-1], flush=True)
-    note = f"{options.steps} steps each, with the same schedule; one seed ({options.seed})."
+    note = f"{options.steps} steps each, with the same schedule; products in {options.precision}."
     header = ["how", "validation loss", "BLEU", "epochs", "seconds"]
     write_report("rounds", "What meeting seldom costs", header, rows, note)
 

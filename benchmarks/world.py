@@ -15,25 +15,23 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
-import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from processes import children, command, forked, kill, on_hosts, start, supervised, two_hosts
 from report import write_report
 
 from regard.text.phrasebook import phrases
 
-ROOT = Path(__file__).parent.parent
 SETTINGS = {
     "model.d_model": 24,
     "model.n_heads": 2,
@@ -46,6 +44,7 @@ SETTINGS = {
     "train.precision": "fp32",
     "train.threads": 1,
 }
+SHORT = {"train.save_every": 0.2, "train.valid_every": 10, "train.accumulate": 4, "train.batch_tokens": 128}
 LAYERS = {"translation": ("encoder_layers", "decoder_layers"), "language": ("decoder_layers",)}
 SIZES = (1, 2, 4, 8)
 LINK = {  # a model whose gradients take a moment on a link, in steps that take some seconds
@@ -67,34 +66,6 @@ def settings(task: str, optimizer: str, steps: int) -> dict[str, Any]:
     return SETTINGS | layers | {"train.optimizer": optimizer, "train.max_steps": steps}
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
-def forked(size: int, files: list[Path], out: Path, task: str, asked: Mapping[str, Any]) -> list[int]:
-    """The exit codes of so many processes that train together; torch is loaded once for all."""
-    from regard.tasks.train import train
-
-    port, children = free_port(), []
-    for rank in range(size):
-        child = os.fork()
-        if child == 0:
-            told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_PORT": port}
-            os.environ.update({name: str(value) for name, value in told.items()})
-            os.environ["MASTER_ADDR"] = "127.0.0.1"
-            code = 1
-            try:
-                train(*files, task=task, out=out, overrides=asked, quiet=True)
-                code = 0
-            finally:
-                os._exit(code)
-        children.append(child)
-    return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-
-
 def checksum(out: Path) -> str:
     return hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
 
@@ -106,41 +77,6 @@ def write_files(folder: Path, count: int) -> dict[str, list[Path]]:
     for side, path in enumerate(files):
         path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
     return {"translation": files, "language": files[:1]}
-
-
-def command(files: Sequence[Path], out: Path, asked: Mapping[str, Any], *torchrun: str) -> list[str]:
-    """`regard train`, under torchrun with these words if there are any."""
-    words = [word for key, value in asked.items() for word in ("--set", f"{key}={value}")]
-    start = [sys.executable, "-m", *(["torch.distributed.run", *torchrun, "-m"] if torchrun else [])]
-    return [*start, "regard", "train", *map(str, files), "-o", str(out), *words]
-
-
-def start(argv: Sequence[str], log: Path, space: int | None = None) -> "subprocess.Popen[bytes]":
-    """A process with one thread, in a network namespace if it is one of the two hosts."""
-    inside = [] if space is None else ["ip", "netns", "exec", f"regard{space}"]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    if space is not None:
-        env["GLOO_SOCKET_IFNAME"] = f"regard{space}"
-        env["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else who comes back waits for a place told before
-    with log.open("ab") as said:
-        return subprocess.Popen([*inside, *argv], stdout=said, stderr=subprocess.STDOUT, env=env)
-
-
-def kill(process: "subprocess.Popen[bytes]") -> None:
-    """A whole host at once."""
-    for child in children(process.pid):
-        os.kill(child, signal.SIGKILL)
-    process.kill()
-    process.wait()
-
-
-def children(parent: int) -> list[int]:
-    """The processes that one has started, as far as they still run."""
-    try:
-        words = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    except OSError:
-        return []
-    return [int(word) for word in words]
 
 
 def equal(folder: Path, options: argparse.Namespace) -> list[list[str]]:
@@ -183,72 +119,64 @@ def _said(same: bool) -> str:
 
 def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """Random processes killed at random moments; how many runs ended with the weights of one left alone."""
-    moments, files = random.Random(options.seed), write_files(folder, options.pairs)["translation"]
-    asked = settings("translation", "muon", options.steps)
+    draw, files = random.Random(options.seed), write_files(folder, options.pairs)["translation"]
+    asked = settings("translation", "muon", options.steps) | SHORT
     assert not any(forked(1, files, folder / "whole", "translation", asked))
-    same, restarted, times = 0, 0, []
-    for number in range(options.kills):
-        out, size, began = folder / f"killed{number}", moments.choice((2, 4)), time.monotonic()
-        log = folder / f"log{number}"
+
+    def by_command(out: Path, size: int, log: Path) -> "subprocess.Popen[bytes]":
         words = ["--standalone", "--max-restarts", "3", "--nproc_per_node", str(size)]
-        launcher = start(command(files, out, asked, *words), log)
-        while len(ranks := children(launcher.pid)) < size and launcher.poll() is None:
-            time.sleep(0.05)
-        steps = moments.randrange(options.steps)
-        while launcher.poll() is None and _reached(out) < steps:  # a moment by steps: machines differ
+        return start(command(files, out, asked, *words), log)
+
+    def by_fork(out: Path, size: int, log: Path) -> "subprocess.Popen[bytes]":
+        return supervised(files, out, asked, size, log)
+
+    rows = []
+    for name, count, launch in (
+        ("under torchrun", options.kills, by_command),
+        ("under torchrun's agent, forked", options.forked, by_fork),
+    ):
+        found = [_killed(folder / f"{name}{number}", launch, draw, options.steps) for number in range(count)]
+        same = sum(each == checksum(folder / "whole") for each, _, _ in found)
+        again = sum(went_on for _, went_on, _ in found)
+        took = f"{statistics.median(seconds for _, _, seconds in found):.1f} s a run" if found else ""
+        said = f"{same} of {count} the same bits ({again} went on from a checkpoint, the rest began anew)"
+        rows += [[f"{count} runs {name}, kill -9 in each", said, took]] if count else []
+    return rows
+
+
+def _killed(
+    out: Path, launch: Callable[[Path, int, Path], Any], draw: random.Random, steps: int
+) -> tuple[str, bool, float]:
+    """One run with random processes killed at a random moment: the weights' hash, and whether it went on.
+
+    The moment is a step's, for machines differ, and some time after: while it starts, computes, validates,
+    saves or ends. A run that has ended before is none.
+    """
+    while True:
+        log, size, began = out.with_name(f"{out.name}.log"), draw.choice((2, 3, 4)), time.monotonic()
+        launcher, step, pause = launch(out, size, log), draw.randrange(-1, steps), draw.uniform(0, 1)
+        while launcher.poll() is None and (len(children(launcher.pid)) < size or _reached(out) < step):
             time.sleep(0.01)
-        ranks = children(launcher.pid) or ranks
-        try:
-            os.kill(moments.choice(ranks), signal.SIGKILL)
-        except (ProcessLookupError, IndexError):
-            print("it had ended before it could be killed", flush=True)
+        time.sleep(pause)
+        ranks = children(launcher.pid)
+        doomed = draw.sample(ranks, draw.randint(1, len(ranks))) if len(ranks) == size else []
+        for rank in doomed:
+            os.kill(rank, signal.SIGKILL)
         code = launcher.wait()
-        restarted += "going on from step" in log.read_text(errors="replace")
-        same += code == 0 and checksum(out) == checksum(folder / "whole")
-        times.append(time.monotonic() - began)
-        print(f"{number + 1}: killed one of {size} after step {steps}, code {code}, {same} equal", flush=True)
-    found = f"{same} of {options.kills} the same bits ({restarted} went on from a checkpoint)"
-    return [[f"{options.kills} kills -9 under torchrun", found, f"{statistics.median(times):.1f} s a run"]]
+        if doomed:
+            break
+        shutil.rmtree(out)
+        log.unlink()
+    went_on = "going on from step" in log.read_text(errors="replace")
+    told = f"{out.name}: {len(doomed)} of {size} killed {pause:.2f} s after step {step}, code {code}"
+    print(told, "went on" if went_on else "began anew", flush=True)
+    return checksum(out) if code == 0 else "", went_on, time.monotonic() - began
 
 
 def _reached(out: Path) -> int:
     """The newest checkpoint's step; -1 before there is one."""
     steps = [int(path.stem.partition("-")[2]) for path in (out / "checkpoints").glob("step-*.safetensors")]
     return max(steps, default=-1)
-
-
-@contextmanager
-def two_hosts(rate: str = "") -> Iterator[None]:
-    """Two network namespaces with a link between them, 10.77.0.1 and 10.77.0.2, as fast as `rate`."""
-
-    def run(*words: str) -> None:
-        subprocess.run(words, check=True)
-
-    try:
-        for host in "01":
-            run("ip", "netns", "add", f"regard{host}")
-        ends = ["regard0", "netns", "regard0", "type", "veth", "peer", "name", "regard1", "netns", "regard1"]
-        run("ip", "link", "add", *ends)
-        for host, address in zip("01", ("10.77.0.1/24", "10.77.0.2/24"), strict=True):
-            name = f"regard{host}"
-            run("ip", "-n", name, "addr", "add", address, "dev", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-            run("ip", "-n", name, "link", "set", name, "up")
-            if rate:
-                shape = ["tbf", "rate", rate, "burst", "1mb", "latency", "50ms"]
-                run("tc", "-n", name, "qdisc", "add", "dev", name, "root", *shape)
-        yield
-    finally:
-        for host in "01":
-            subprocess.run(["ip", "netns", "del", f"regard{host}"], check=False)
-
-
-def on_hosts(nodes: str, host: int) -> list[str]:
-    """The words for torchrun on one of the two hosts."""
-    conf = f"is_host={int(host == 0)},last_call_timeout=5"
-    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "10.77.0.1:29517", "--rdzv-conf", conf]
-    place = ["--local-addr", f"10.77.0.{host + 1}", "--rdzv-id", "world", "--max-restarts", "5"]
-    return ["--nnodes", nodes, "--nproc_per_node", "1", *meeting, *place]
 
 
 def hosts(folder: Path, options: argparse.Namespace) -> list[list[str]]:
@@ -323,19 +251,29 @@ def link(folder: Path, options: argparse.Namespace) -> list[list[str]]:
 
 
 def torchrun(folder: Path, options: argparse.Namespace) -> list[list[str]]:
-    """One process, with and without torchrun, in turn."""
+    """One process with torchrun and one without, side by side on a core each, which they change each round.
+
+    A shared host's speed changes from one minute to the next, so they run at the same time.
+    """
     files = write_files(folder, 4000)["translation"]
     asked = SETTINGS | LINK | {"train.max_steps": options.link_steps, "text.vocab_size": 1500}
     asked |= {"train.accumulate": 2}
     speeds: dict[str, list[float]] = {"none": [], "torchrun": []}
+    ways = (("none", []), ("torchrun", ["--standalone", "--nproc_per_node", "1"]))
     for number in range(options.rounds):
-        for name, words in (("none", []), ("torchrun", ["--standalone", "--nproc_per_node", "1"])):
-            out = folder / f"{name}{number}"
-            assert not start(command(files, out, asked, *words), folder / "log").wait()
-            speeds[name].append(speed(out))
+        running = [
+            start(command(files, folder / f"{name}{number}", asked, *words), folder / "log", core=core)
+            for core, (name, words) in enumerate(ways[:: 1 if number % 2 else -1])
+        ]
+        codes = [process.wait() for process in running]
+        assert not any(codes), (folder / "log").read_text()[-3000:]
+        for name, _ in ways:
+            speeds[name].append(speed(folder / f"{name}{number}"))
         print(number, speeds, flush=True)
     under, none = (statistics.median(speeds[name]) for name in ("torchrun", "none"))
-    found = f"{under / none:.1%} of the speed of none"
+    ratios = [a / b for a, b in zip(speeds["torchrun"], speeds["none"], strict=True)]
+    found = f"{statistics.median(ratios):.1%} of the speed of none, median of {len(ratios)} rounds"
+    found += f" ({min(ratios):.1%} to {max(ratios):.1%})"
     return [["one process under torchrun", found, f"{under:,.0f} and {none:,.0f} tokens/s"]]
 
 
@@ -346,6 +284,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument(
+        "--forked", type=int, default=80, help="kills more, of processes that load no torch anew"
+    )
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--link-steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
