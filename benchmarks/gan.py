@@ -4,15 +4,21 @@ The plain command on MNIST's training files, a run a seed and a way; then `regar
 which training never saw: features and classifier are the folder's own, so no distance here is an FID. Real
 test pictures stand in the last row. A run whose folder is finished is not trained again.
 
+With `--steps` time is equal by counting: the first way trains for so many steps, the others for as many as
+take the processor as long. A step is timed first, each way in turn in a process of its own, so that what else
+the machine does while they train weighs nothing. Ways of one seed share their judge.
+
     python benchmarks/gan.py MNIST runs/gan --minutes 20 --seeds 1
-    python benchmarks/gan.py MNIST runs/gan --minutes 10 --seeds 1 2 3 --ways attention none --name gan_ways
+    python benchmarks/gan.py MNIST runs/gan --steps 2000 --seeds 1 2 3 --ways attention none --name gan_ways
 """
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,51 @@ from report import write_report
 WAYS = {"attention": [], "none": ["--set", "gan.attend=0"]}
 SCORES = ("classified", "taught", "coverage", "density", "precision", "recall", "frechet")
 REGARD = [sys.executable, "-m", "regard"]
+ROUNDS = 5
+JUDGE = "judge.safetensors"
+
+
+def step_seconds(flags: list[str]) -> float:
+    """The median processor time of a step on one thread: both losses, both moved."""
+    import torch
+
+    from regard.config import Config, merge, parse_set
+    from regard.config.gan import GanConfig
+    from regard.models import build
+    from regard.tasks.gan import TASK
+    from regard.tasks.gan.objective import Adversaries, PictureBatch
+
+    torch.set_num_threads(1)
+    sizes = {"gan.side": 28, "gan.channels": 1, "gan.classes": 10, "gan.augment": "none"}
+    asked = dict(parse_set(flag) for flag in flags if flag != "--set")
+    config = merge(Config(), TASK.defaults() | sizes | asked)
+    model: Any = build(config)
+    objective = Adversaries(config.of(GanConfig))
+    movers = {
+        name: torch.optim.Adam(group.weights, lr=1e-4) for name, group in objective.groups(model).items()
+    }
+    batch = PictureBatch(torch.randint(256, (64, 1, 28, 28)).byte(), torch.arange(64) % 10)
+    taken = []
+    for _ in range(12):
+        start = time.process_time()
+        with torch.autocast("cpu", torch.bfloat16):
+            for loss in objective.losses(model, batch):
+                loss.total.backward()  # type: ignore[no-untyped-call]
+                movers[loss.group].step()
+                movers[loss.group].zero_grad()
+        taken.append(time.process_time() - start)
+    return statistics.median(taken[2:])
+
+
+def equal_steps(ways: list[str], steps: int, settings: list[str]) -> dict[str, tuple[int, float]]:
+    """For each way how many steps it has, and the seconds of one; in turn, each in its own process."""
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(ROUNDS):
+        for way, times in found.items():
+            call = [sys.executable, __file__, "-", "-", "--one", way, "--set", "gan.noise=64", *settings]
+            times.append(float(subprocess.run(call, check=True, capture_output=True, text=True).stdout))
+    seconds = {way: statistics.median(times) for way, times in found.items()}
+    return {way: (round(steps * seconds[ways[0]] / each), each) for way, each in seconds.items()}
 
 
 def trained(data: Path, folder: Path, flags: list[str]) -> dict[str, Any]:
@@ -50,6 +101,39 @@ def row(name: str, found: list[dict[str, Any]]) -> list[str]:
     return cells
 
 
+def measured(options: argparse.Namespace) -> tuple[dict[str, list[dict[str, Any]]], str]:
+    """Every way's runs, and what they had in words."""
+    budget, limits = f"{options.minutes:g} minutes each, everything included", {}
+    if options.steps:
+        counts = options.runs / "steps.json"  # timed once, so that a run that was stopped goes on
+        if not counts.exists():
+            options.runs.mkdir(parents=True, exist_ok=True)
+            counts.write_text(json.dumps(equal_steps(options.ways, options.steps, options.set)))
+        limits = json.loads(counts.read_text(encoding="utf-8"))
+        told = ", ".join(f"{way} {count:,} of {1000 * each:.0f} ms" for way, (count, each) in limits.items())
+        budget = f"steps that take one thread equally long ({told}), one judge a seed"
+    found: dict[str, list[dict[str, Any]]] = {way: [] for way in options.ways}
+    for seed in options.seeds:
+        for way, runs in found.items():
+            limit = ["--set", f"train.max_steps={limits[way][0]}"] if limits else []
+            flags = [
+                *WAYS[way],
+                *(limit or ["--minutes", str(options.minutes)]),
+                "--set",
+                f"train.seed={seed}",
+            ]
+            flags += [word for setting in options.set for word in ("--set", setting)]
+            name = f"{options.steps}s" if limits else f"{options.minutes:g}"
+            folder = options.runs / f"{way}-{name}-{seed}"
+            judge = options.runs / f"{options.ways[0]}-{name}-{seed}" / JUDGE
+            if limits and judge.exists() and not (folder / JUDGE).exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                shutil.copy(judge, folder / JUDGE)
+            runs.append(trained(options.data, folder, flags))
+            print(way, seed, runs[-1], file=sys.stderr, flush=True)
+    return found, budget
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path, help="A folder with MNIST's four files.")
@@ -59,19 +143,14 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["attention"])
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="Settings of every run.")
     parser.add_argument("--name", default="gan", help="Of the file in results/.")
+    parser.add_argument("--steps", type=int, help="In place of minutes: those of the first way.")
+    parser.add_argument("--one", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    rows, last = [], None
-    for way in options.ways:
-        found = []
-        for seed in options.seeds:
-            flags = [*WAYS[way], "--minutes", str(options.minutes), "--set", f"train.seed={seed}"]
-            flags += [word for setting in options.set for word in ("--set", setting)]
-            folder = options.runs / f"{way}-{options.minutes:g}-{seed}"
-            found.append(trained(options.data, folder, flags))
-            print(way, seed, found[-1], file=sys.stderr, flush=True)
-        rows.append(row(way, found))
-        last = found[-1]
-    assert last is not None
+    if options.one:
+        print(step_seconds([*WAYS[options.one], *options.set]))
+        return
+    found, budget = measured(options)
+    last = found[options.ways[-1]][-1]
     real = [f"{last['real'][score]:.3f}" if score in last["real"] else "" for score in SCORES]
     write_report(
         options.name,
@@ -84,10 +163,12 @@ def main() -> None:
             *SCORES[2:-1],
             "Fréchet",
         ],
-        [*rows, ["real test pictures in the place of drawings", "", *real]],
-        f"MNIST, {options.minutes:g} minutes each, everything included, seeds {options.seeds}; 5,000 "
-        "drawings beside 5,000 test pictures. Fréchet distance, coverage and the others are of the features "
-        "of each folder's own classifier; no FID.",
+        [
+            *(row(way, runs) for way, runs in found.items()),
+            ["real test pictures in the place of drawings", "", *real],
+        ],
+        f"MNIST, {budget}, seeds {options.seeds}; 5,000 drawings beside 5,000 test pictures. Fréchet "
+        "distance, coverage and the others are of the features of each folder's own classifier; no FID.",
     )
 
 

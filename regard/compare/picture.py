@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.compare.cost import Measured, Sizes, exponent, sweep
+from regard.compare.report import counted
 from regard.compare.trial import Outcome
 from regard.errors import StorageError
 
@@ -121,7 +122,7 @@ def draw_family(outcomes: Sequence[Outcome], stem: Path) -> list[Path]:
             (label, ".4g", [scores[name].value if name in scores else None for scores in held])
             for name, label in called.items()
         ),
-        ("training, tokens/s", ",.0f", [each.tokens_per_second for each in outcomes]),
+        (f"training, {counted(outcomes)}/s", ",.0f", [each.tokens_per_second for each in outcomes]),
         *(
             [("use, sentences/s", ",.0f", [each.sentences_per_second for each in outcomes])]
             if any(each.sentences_per_second for each in outcomes)

@@ -171,7 +171,8 @@ def family_report(outcomes: Sequence[Outcome]) -> str:
     """The variants side by side, and the reasons of those that failed."""
     labels = {name: score.label or name for each in outcomes for name, score in each.named().items()}
     used = any(each.sentences_per_second for each in outcomes)
-    header = ["variant", *labels.values(), "training tokens/s", *(["sentences/s"] if used else [])]
+    header = ["variant", *labels.values(), f"training {counted(outcomes)}/s"]
+    header += ["sentences/s"] if used else []
     header += ["peak MB", "parameters", "steps"]
     rows = [_family_row(each, list(labels), used=used) for each in outcomes]
     lines = [f"- {each.name} failed: {each.error}" for each in outcomes if each.error]
@@ -180,6 +181,11 @@ def family_report(outcomes: Sequence[Outcome]) -> str:
         which = "highest" if score.higher else "lowest"
         lines.insert(0, f"- the {which} {score.label or name}: {best.name}, {score.value:.{score.digits}f}")
     return table(header, rows) + ("\n\n" + "\n".join(lines) if lines else "")
+
+
+def counted(outcomes: Sequence[Outcome]) -> str:
+    """What the variants learned from, for people: tokens, pictures."""
+    return next((each.counted for each in outcomes if each.tokens_per_second), Outcome.counted)
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome | None:

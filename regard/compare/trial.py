@@ -43,13 +43,14 @@ class Outcome:
     overrides: dict[str, Any]
     error: str | None = None
     scores: dict[str, Any] = field(default_factory=dict)  # by name, as `as_tree` writes them
-    tokens_per_second: float | None = None  # real target tokens trained on
+    tokens_per_second: float | None = None  # real targets trained on, whatever they are
     sentences_per_second: float | None = None  # used on the test set, where it has sentences
     peak_megabytes: float | None = None  # of the process while it trained, Python and torch included
     parameters: int | None = None
     steps: int | None = None
     epochs: float | None = None
     seconds: float | None = None  # of training
+    counted: str = "tokens"  # what the targets are
 
     @property
     def finished(self) -> bool:
@@ -89,7 +90,7 @@ def peak_megabytes() -> float:
 
 
 def training_speed(records: list[dict[str, Any]]) -> float | None:
-    """Target tokens a second of training alone, over all lines of metrics.jsonl.
+    """Targets a second of training alone, over all lines of metrics.jsonl.
 
     >>> lines = [{"tokens": 100, "tokens_per_second": 50.0}, {"tokens": 400, "tokens_per_second": 100.0}]
     >>> training_speed(lines)
@@ -120,6 +121,7 @@ def run(job: Job, outcome: Outcome) -> None:
         outcome.peak_megabytes = round(peak_megabytes(), 1)
     outcome.steps, outcome.epochs, outcome.seconds = result.steps, result.epochs, result.seconds
     outcome.tokens_per_second = training_speed(read_metrics(folder / METRICS))
+    outcome.counted = result.counted
     write(job, outcome)
     outcome.parameters = sum(weight.numel() for weight in load_folder(folder).model.parameters())
     found = task.compared(folder, files["test"])

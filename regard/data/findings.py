@@ -4,6 +4,7 @@ Before this file: the readers of files; after it: `check.py` (pairs), `text_chec
 `picture_check.py` (pictures) and `regard.tasks.labels.check` (labels), which fill a `Report`.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -41,6 +42,7 @@ class Finding:
     effect: str
     what: str
     examples: tuple[Example, ...] = ()
+    of: str = ""  # which of the sizes of the report it counts; the first where nothing is said
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        findings = [asdict(finding) for finding in self.findings]
+        findings = [asdict(finding) | {"of": finding.of or self._first} for finding in self.findings]
         return {
             "files": self.files,
             **self.sizes,
@@ -79,10 +81,22 @@ class Report:
             lines.append("nothing suspicious found")
         return "\n".join(lines) + "\n"
 
+    @property
+    def _first(self) -> str:
+        return next(iter(self.sizes))
+
     def _fate(self) -> str:
         if not self.trains:
             return (
                 "training would stop with an error" if self.kept else "training would stop: nothing is left"
             )
-        left_out = sum(finding.count for finding in self.findings if finding.effect == LEFT_OUT)
-        return f"training keeps {self.kept:,} and leaves out {left_out:,}"
+        lost = Counter({self._first: 0})
+        for finding in self.findings:
+            if finding.effect == LEFT_OUT:
+                lost[finding.of or self._first] += finding.count
+        left_out = " and ".join(self._amount(count, name) for name, count in lost.items())
+        return f"training keeps {self._amount(self.kept, self._first)} and leaves out {left_out}"
+
+    def _amount(self, count: int, name: str) -> str:
+        """A number, with its name where there are several sizes."""
+        return f"{count:,} {name}" if len(self.sizes) > 1 else f"{count:,}"

@@ -32,10 +32,10 @@ class Tally(Lost):
         if len(self.notes) < MOST_SHOWN:
             self.notes.append(str(what))
 
-    def finding(self, kind: str, effect: str, what: str, examples: int) -> Finding:
+    def finding(self, kind: str, effect: str, what: str, examples: int, of: str = "") -> Finding:
         """As the report tells it."""
         shown = tuple(Example("", 0, note=note) for note in self.notes[:examples])
-        return Finding(kind, self.count, effect, what, shown)
+        return Finding(kind, self.count, effect, what, shown, of)
 
 
 class _Reading:
@@ -120,7 +120,7 @@ def check_scenes(data: Scenes, *, examples: int = 3) -> Report:
             over.add(str(each.path))
     found = [
         *reading.findings(examples),
-        flat.finding("no area", LEFT_OUT, "boxes that have none inside their picture", examples),
+        flat.finding("no area", LEFT_OUT, "boxes that have none inside their picture", examples, "boxes"),
         over.finding("over the edge", KEPT, "pictures with boxes that are cut there", examples),
         empty.finding(
             "no boxes", KEPT, "pictures in which nothing is marked: nothing is to be found", examples

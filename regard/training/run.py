@@ -77,6 +77,7 @@ class Result:
     seconds: float
     scores: dict[str, float]
     ended: str
+    counted: str = "tokens"  # what speed is told in: what its targets are
 
     @classmethod
     def of(cls, folder: Path, held: Mapping[str, Any]) -> "Result":
@@ -84,7 +85,7 @@ class Result:
         old = {name: held.get(f"valid_{name}") for name in ("loss", "bleu")}
         scores = held.get("scores", {name: value for name, value in old.items() if value is not None})
         parts = {name: held[name] for name in ("steps", "epochs", "seconds", "ended")}
-        return cls(folder, scores=scores, **parts)
+        return cls(folder, scores=scores, counted=held.get("counted", cls.counted), **parts)
 
 
 @dataclass(frozen=True)
@@ -268,6 +269,7 @@ def _finish(run: _Run, held: Run) -> Result:
         round(state.seconds, 1),
         {name: score.value for name, score in state.scores.items()},
         state.ended,
+        lesson.objective.sums_over,
     )
     trainer.publish(state)
     if trainer.world.first:

@@ -74,6 +74,15 @@ def test_families_with_a_failure():
     assert report.endswith("- rnn failed: no such word")
 
 
+def test_speed_is_told_in_what_was_learned_from():
+    scores = as_tree({"accuracy": Score(0.9)})
+    failed = Outcome("rnn", {}, error="no such word")
+    assert "| training tokens/s |" in family_report([failed])
+    good = Outcome("rotary", {}, None, scores, 120.0, counted="pictures")
+    good.peak_megabytes, good.parameters, good.steps = 1.0, 2, 3
+    assert "| training pictures/s |" in family_report([failed, good])
+
+
 def test_the_best_is_the_lowest_where_less_is_better():
     found = [
         Outcome(name, {}, None, as_tree({"loss": Score(value, higher=False)}), None, None, 1.0, 2, 3)

@@ -83,4 +83,6 @@ def test_boxes_are_looked_at_too(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert counts == {"broken": 1, "no area": 1, "over the edge": 1, "no boxes": 1, "labels": 1}
     assert report.sizes == {"pictures": 4, "boxes": 3}
     assert command(["check", "--task", "detection", str(tmp_path / "all.json")]) == 0
-    assert "over the edge: 1 (kept)" in capfd.readouterr().out
+    out = capfd.readouterr().out
+    assert "4 pictures, 3 boxes; training keeps 3 pictures and leaves out 1 pictures and 1 boxes" in out
+    assert "over the edge: 1 (kept)" in out
