@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from regard.cli.console import note
 from regard.cli.options import From, To, takes
 from regard.errors import QualityError, UsageError
 
@@ -108,6 +109,8 @@ def evaluate(options: Options) -> None:
     }
     asked["device"] = pick_device(options.device)
     found = task.evaluate(options.model, options.files, **asked)
+    for each in found.notes:
+        note(each)
     print(json.dumps(found.fields()) if options.as_json else found.text(), flush=True)
     if options.card:
         from regard.models.card import add_scores

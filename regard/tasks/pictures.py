@@ -4,7 +4,7 @@ A picture that cannot be read is an error in its place, so that many can be show
 this file: `regard.data.pictures`, `regard.images`; after it: the tasks `image`, `detection` and `gan`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,6 +97,8 @@ class Seer(Generic[Read]):
                 yield each if isinstance(each, PictureError) else next(said)
 
     def _tried(self, given: Given) -> Read | PictureError:
+        if given == "":  # a line of a list
+            return PictureError("an empty line names no picture")
         try:
             return self.read(Path(given) if isinstance(given, str) else given)
         except PictureError as error:
@@ -107,6 +109,14 @@ class Seer(Generic[Read]):
         return torch.stack([torch.from_numpy(self.made.normalised(each)) for each in pictures]).to(
             self.device
         )
+
+
+def unknown(labels: Iterable[str], names: Collection[str], what: str) -> str:
+    """In words, how many true labels a model has never heard of; empty where it knows them all."""
+    strange = [label for label in labels if label not in names]
+    if not strange:
+        return ""
+    return f"{len(strange):,} {what} of labels that the model does not know, the first: {shown(strange[0])}"
 
 
 AnySeer = TypeVar("AnySeer", bound=Seer[Any])

@@ -35,6 +35,7 @@ class Evaluation:
     scores: "Mapping[str, Score]"
     more: Mapping[str, Any] = field(default_factory=dict)  # further fields of --json
     lines: Sequence[str] = ()  # for people; made of the scores where there are none
+    notes: Sequence[str] = ()  # what was left out or not known; told beside the scores
 
     def fields(self) -> dict[str, Any]:
         """One object for --json."""

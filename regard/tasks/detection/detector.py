@@ -24,7 +24,7 @@ from regard.images.picture import PictureError, Pixels, open_picture, pixels
 from regard.images.preprocessing import Preprocessing
 from regard.layers.boxes import corners
 from regard.measure.boxes import Objects, box_scores
-from regard.tasks.pictures import Given, Seer, load_seer, whole
+from regard.tasks.pictures import Given, Seer, load_seer, unknown, whole
 from regard.tasks.task import Evaluation
 
 MOST = 100  # objects of a picture that AP counts
@@ -138,7 +138,7 @@ def evaluation(detector: Detector, data: Scenes) -> Evaluation:
     number = {name: place for place, name in enumerate(names)}
     true: list[Objects] = []
     found: list[Objects] = []
-    lost = Lost()
+    lost, flat = Lost(), Lost()
     held = iter(data.held)
     while window := list(islice(held, detector.together)):
         read = []
@@ -148,7 +148,7 @@ def evaluation(detector: Detector, data: Scenes) -> Evaluation:
             except PictureError as error:
                 lost.add(error)
                 continue
-            boxes, labels = inside(each, *size, Lost())
+            boxes, labels = inside(each, *size, flat)
             read.append((values, size))
             true.append(
                 Objects(np.array(boxes).reshape(-1, 4), np.array([number[name] for name in labels], int))
@@ -157,6 +157,7 @@ def evaluation(detector: Detector, data: Scenes) -> Evaluation:
     if not true:
         raise DataError(f"{', '.join(map(str, data.paths))}: there is no picture to measure on")
     more = {"pictures": len(true), "boxes": sum(len(each.boxes) for each in true)}
-    return Evaluation(
-        box_scores(true, found, len(names)), more | ({"left_out": lost.count} if lost.count else {})
-    )
+    more |= {"left_out": lost.count} if lost.count else {}
+    strange = unknown((names[label] for each in true for label in each.labels), detector.names, "boxes")
+    notes = [lost.line(), flat.line("without area"), strange]
+    return Evaluation(box_scores(true, found, len(names)), more, notes=[*filter(None, notes)])

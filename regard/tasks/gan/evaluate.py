@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from regard.config.gan import GanConfig
-from regard.data.pictures import Pictures
+from regard.data.pictures import Pictures, lost_in
 from regard.errors import DataError
 from regard.images.picture import Fit
 from regard.measure.score import Score
@@ -39,6 +39,7 @@ def evaluation(folder: Path, files: Sequence[Path], device: torch.device | str) 
         )
     with tempfile.TemporaryDirectory(prefix="regard-") as place:
         store = pictures.store(Path(place) / "real", Fit(how.side, how.side, how.channels), names)
+        lost = lost_in(store)
         rows = np.random.default_rng(SEED).permutation(len(store))[: 2 * DRAWN_LAST]
         conditional = bool(names) and bool(pictures.labels)
         real, other = (gallery_of(store, conditional, np.sort(part)) for part in np.array_split(rows, 2))
@@ -60,7 +61,7 @@ def evaluation(folder: Path, files: Sequence[Path], device: torch.device | str) 
         "drawings": len(other),
         "real": {name: score.value for name, score in beside.items()},
     }
-    return Evaluation(scores, more, _lines(scores, beside))
+    return Evaluation(scores, more, _lines(scores, beside), [lost] if lost else [])
 
 
 def _lines(scores: Mapping[str, Score], real: Mapping[str, Score]) -> list[str]:

@@ -14,11 +14,11 @@ from typing import Any
 import torch
 
 from regard.config.image import ImageConfig
-from regard.data.pictures import Pictures
+from regard.data.pictures import Lost, Pictures
 from regard.errors import DataError
 from regard.images.picture import PictureError, Pixels, open_picture, pixels
 from regard.measure.labels import confusion, label_scores
-from regard.tasks.pictures import Given, Seer, load_seer, whole
+from regard.tasks.pictures import Given, Seer, load_seer, unknown, whole
 from regard.tasks.task import Evaluation
 
 
@@ -82,15 +82,15 @@ def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
     """Accuracy and macro F1; a label that the model does not know is always wrong."""
     wanted: list[str] = []
     given: list[str] = []
-    lost = 0
+    lost = Lost()
     items = (item for item in data.items() if item.label is not None)
     while window := list(islice(items, classifier.together)):
         held: list[Pixels] = []
         for item in window:
             try:
                 held.append(pixels(item.open(), classifier.made.fit, item.name))
-            except PictureError:
-                lost += 1
+            except PictureError as error:
+                lost.add(error)
                 continue
             wanted.append(item.label or "")
         given += [label.name for label in classifier.label(held)]
@@ -99,5 +99,6 @@ def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
     names = sorted({*classifier.names, *wanted})
     number = {name: place for place, name in enumerate(names)}
     table = confusion([number[name] for name in wanted], [number[name] for name in given], len(names))
-    more = {"pictures": len(wanted)} | ({"left_out": lost} if lost else {})
-    return Evaluation(label_scores(table), more)
+    more = {"pictures": len(wanted)} | ({"left_out": lost.count} if lost.count else {})
+    notes = [lost.line(), unknown(wanted, classifier.names, "pictures")]
+    return Evaluation(label_scores(table), more, notes=[*filter(None, notes)])

@@ -233,7 +233,10 @@ def _split(
 
 def _told(store: Columns, data: Labelled, kept: Rows, fit: Fit, *, flip: bool) -> list[str]:
     labels = data.train.labels
-    counts = ", ".join(f"{escape(name)} {count:,}" for name, count in islice(labels.items(), MOST_SHOWN))
+    known = store["label"].values
+    found = np.bincount(known[known >= 0], minlength=len(labels)).tolist()  # of what could be read
+    pairs = islice(zip(labels, found, strict=True), MOST_SHOWN)
+    counts = ", ".join(f"{escape(name)} {count:,}" for name, count in pairs)
     lines = [
         f"{len(store):,} pictures, of which {len(kept):,} were trained on",
         f"{len(labels)} classes: {counts}",

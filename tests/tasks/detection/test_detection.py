@@ -110,6 +110,32 @@ def test_what_cannot_be_read_is_said(
         next(regard.load(trained).detect(["gone.png"]))
 
 
+def test_what_is_left_out_of_a_measurement_is_counted_and_named(
+    trained: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "good.png").write_bytes(next(data.glob("*.png")).read_bytes())
+    (tmp_path / "bad.png").write_text("no picture")
+    boxes = [[0, 1, 2, 9, 9], [0, 1, 2, 0, 9], [7, 3, 3, 9, 9]]
+    tree = {
+        "images": [{"id": 1, "file_name": "good.png"}, {"id": 2, "file_name": "bad.png"}],
+        "categories": [{"id": 0, "name": regard.load(trained).names[0]}, {"id": 7, "name": "ox"}],
+        "annotations": [
+            {"id": number, "image_id": 1, "category_id": kind, "bbox": box}
+            for number, (kind, *box) in enumerate(boxes)
+        ],
+    }
+    (tmp_path / "all.json").write_text(json.dumps(tree))
+    capfd.readouterr()
+    assert command(["evaluate", "-m", str(trained), str(tmp_path / "all.json"), "--json"]) == 0
+    out, err = capfd.readouterr()
+    told = json.loads(out)
+    assert told.keys() == {"ap", "ap50", "ap75", "pictures", "boxes", "left_out"}
+    assert (told["pictures"], told["boxes"], told["left_out"]) == (1, 2, 1)
+    assert "1 left out that cannot be read, the first: " in err
+    assert "1 left out without area, the first: " in err
+    assert "1 boxes of labels that the model does not know, the first: ox" in err
+
+
 def test_a_turned_picture_has_boxes_where_it_is_looked_at(trained: Path, data: Path) -> None:
     image = open_picture(next(data.glob("*.png"))).resize((40, 20))
     exif = Image.Exif()

@@ -124,11 +124,12 @@ def test_a_picture_that_cannot_be_read_keeps_its_line(
     bad = tmp_path / "bad.jpg"
     bad.write_text("no picture")
     capfd.readouterr()
-    assert command(["classify", "-m", str(random_model), good, str(bad), good, "--json"]) == 2
+    assert command(["classify", "-m", str(random_model), good, str(bad), good, "", "--json"]) == 2
     out, err = capfd.readouterr()
     told = [json.loads(line) for line in out.splitlines()]
-    assert [set(each) & {"label", "error"} for each in told] == [{"label"}, {"error"}, {"label"}]
-    assert err.splitlines()[-1].endswith("1 of 3 pictures could not be read; the lines above say why")
+    assert [set(each) & {"label", "error"} for each in told] == [{"label"}, {"error"}, {"label"}, {"error"}]
+    assert told[-1]["error"] == "an empty line names no picture"
+    assert err.splitlines()[-1].endswith("2 of 4 pictures could not be read; the lines above say why")
 
 
 def test_python_reads_paths_and_bytes(random_model: Path, data: Path) -> None:
@@ -156,7 +157,22 @@ def test_an_unknown_label_is_always_wrong(
     (write_pictures(tmp_path / "data", 6) / "dots").rename(tmp_path / "data" / "stripes")
     capfd.readouterr()
     assert command(["evaluate", "-m", str(random_model), str(tmp_path / "data"), "--json"]) == 0
-    assert json.loads(capfd.readouterr().out)["accuracy"] <= 4 / 6
+    out, err = capfd.readouterr()
+    assert json.loads(out)["accuracy"] <= 4 / 6
+    assert "2 pictures of labels that the model does not know, the first: stripes" in err
+
+
+def test_what_is_left_out_of_a_measurement_is_counted_and_named(
+    random_model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = write_pictures(tmp_path / "data", 6)
+    (data / "dots" / "zz.jpg").write_text("no picture")
+    capfd.readouterr()
+    assert command(["evaluate", "-m", str(random_model), str(data), "--json"]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out).keys() == {"accuracy", "macro_f1", "pictures", "left_out"}
+    assert "1 left out that cannot be read, the first: " in err
+    assert "zz.jpg" in err
 
 
 def bad_one_class(place: Path) -> None:
