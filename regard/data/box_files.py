@@ -3,6 +3,7 @@
 Each becomes `Annotated`: a picture, boxes by their corners, and a label a box.
 """
 
+import glob
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 
 from regard.data.lines import decode, read_lines
 from regard.data.picture_files import PARTS
+from regard.data.pictures import Lost
 from regard.errors import DataError, ModelError, shown
 from regard.foreign import MOST_JSON, MOST_SETTINGS, read_bytes, read_json
 from regard.images.picture import named_as_picture
@@ -29,10 +31,10 @@ class Annotated(NamedTuple):
     shares: bool = False
 
 
-def annotated(path: Path, part: str = "train") -> list[Annotated]:
-    """The pictures of a part of a folder, or of a COCO json."""
+def annotated(path: Path, part: str, astray: Lost) -> list[Annotated]:
+    """The pictures of a part of a folder, or of a COCO json; `astray` counts what is said of no picture."""
     if path.is_file() and path.suffix == ".json":
-        return list(_coco(path, path.parent))
+        return list(_coco(path, path.parent, astray))
     if not path.is_dir():
         missing = "does not exist" if not path.exists() else "is no folder"
         raise DataError(f"{path} {missing}; give a folder of pictures and boxes, or a COCO json")
@@ -40,10 +42,10 @@ def annotated(path: Path, part: str = "train") -> list[Annotated]:
         return list(_voc(path, part))
     for name in ("data.yaml", "data.yml"):
         if (path / name).is_file():
-            return list(_yolo(path / name, part))
+            return list(_yolo(path / name, part, astray))
     files = [*path.glob("*.json"), *path.glob("annotations/*.json"), *path.glob("*/*.json")]
     if chosen := _of_part([file for file in dict.fromkeys(files) if file.is_file()], part):
-        return list(_coco(chosen, path))
+        return list(_coco(chosen, path, astray))
     raise DataError(
         f"{path} holds no boxes: neither Annotations/*.xml (Pascal VOC) nor data.yaml (YOLO) nor a COCO json"
     )
@@ -71,7 +73,7 @@ def _of_part(files: list[Path], part: str) -> Path | None:
 # COCO ------------------------------------------------------------------------------------------------
 
 
-def _coco(path: Path, root: Path) -> Iterator[Annotated]:
+def _coco(path: Path, root: Path, astray: Lost) -> Iterator[Annotated]:
     try:
         tree = read_json(path, "what COCO has", most=MOST_JSON)
     except ModelError as error:
@@ -79,18 +81,25 @@ def _coco(path: Path, root: Path) -> Iterator[Annotated]:
     try:
         names = {each["id"]: str(each["name"]) for each in tree["categories"]}
         held: dict[Any, tuple[Boxes, list[str]]] = {each["id"]: ([], []) for each in tree["images"]}
+        nameless = Lost()
         for place, each in enumerate(tree["annotations"]):
             if each.get("iscrowd"):
                 continue
-            if each["category_id"] not in names or each["image_id"] not in held:
-                what = "category" if each["category_id"] not in names else "image"
-                raise DataError(
-                    f"{path}: annotation {place} names {what} {shown(each[what + '_id'])}, which is not there"
-                )
+            if each["image_id"] not in held:
+                astray.add(f"annotation {place} of {path} names image {shown(each['image_id'])}")
+                continue
+            if each["category_id"] not in names:
+                nameless.add(f"annotation {place} names category {shown(each['category_id'])}")
+                continue
             left, top, width, height = (_number(value) for value in each["bbox"])
             boxes, labels = held[each["image_id"]]
             boxes.append((left, top, left + width, top + height))
             labels.append(names[each["category_id"]])
+        if nameless.count:
+            raise DataError(
+                f"{path}: {nameless.count:,} boxes are of categories that are not there, the first: "
+                f"{nameless.first}"
+            )
         files = [(each["id"], str(each["file_name"])) for each in tree["images"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, DataError):
@@ -118,7 +127,7 @@ def _number(value: Any) -> float:
 # YOLO ------------------------------------------------------------------------------------------------
 
 
-def _yolo(path: Path, part: str) -> Iterator[Annotated]:
+def _yolo(path: Path, part: str, astray: Lost) -> Iterator[Annotated]:
     import yaml
 
     try:
@@ -133,7 +142,13 @@ def _yolo(path: Path, part: str) -> Iterator[Annotated]:
         raise DataError(f"{path} is no YAML; mend it") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{path} must have `names` of its classes, and `train`, `val` and `test`") from error
-    for picture in _yolo_pictures(path, tree, part):
+    pictures = _yolo_pictures(path, tree, part)
+    said = {_yolo_labels(picture) for picture in pictures}
+    for folder in sorted({each.parent for each in said} - {each.parent for each in pictures}):
+        for file in sorted(folder.glob("*.txt")):
+            if file not in said and not any(_yolo_picture_of(file)):
+                astray.add(f"{file} has no picture")
+    for picture in pictures:
         yield _yolo_boxes(picture, {number: str(word) for number, word in words.items()})
 
 
@@ -160,11 +175,7 @@ def _yolo_pictures(path: Path, tree: Any, part: str) -> list[Path]:
 
 def _yolo_boxes(picture: Path, names: dict[int, str]) -> Annotated:
     """Lines of class, centre and size, as shares of the picture's sides; no file: nothing is in it."""
-    parts = list(picture.parts)
-    at = max((place for place, name in enumerate(parts) if name == "images"), default=None)
-    if at is not None:
-        parts[at] = "labels"
-    path = Path(*parts).with_suffix(".txt")
+    path = _yolo_labels(picture)
     boxes: Boxes = []
     labels: list[str] = []
     for number, raw in enumerate(read_lines(path) if path.is_file() else (), 1):
@@ -180,6 +191,26 @@ def _yolo_boxes(picture: Path, names: dict[int, str]) -> Annotated:
         boxes.append((x - width / 2, y - height / 2, x + width / 2, y + height / 2))
         labels.append(names[kind])
     return Annotated(picture, boxes, labels, shares=True)
+
+
+def _yolo_labels(picture: Path) -> Path:
+    """Where the boxes of a picture are said."""
+    return _swapped(picture, "images", "labels").with_suffix(".txt")
+
+
+def _yolo_picture_of(labels: Path) -> Iterator[Path]:
+    """The pictures that a file of boxes may be of: those of another part are nobody's loss."""
+    beside = _swapped(labels, "labels", "images")
+    return (each for each in beside.parent.glob(f"{glob.escape(labels.stem)}.*") if named_as_picture(each))
+
+
+def _swapped(path: Path, old: str, new: str) -> Path:
+    """With the last folder of that name in the place of another."""
+    parts = list(path.parts)
+    at = max((place for place, name in enumerate(parts) if name == old), default=None)
+    if at is not None:
+        parts[at] = new
+    return Path(*parts)
 
 
 # Pascal VOC ------------------------------------------------------------------------------------------

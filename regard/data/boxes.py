@@ -26,6 +26,7 @@ from regard.errors import DataError
 from regard.images.picture import Fit, PictureError, open_picture, pixels
 
 CHUNK = 64  # pictures that are written at a time
+ASTRAY = "(annotations of pictures that are not there)"
 LEAST = 1.0  # pixels that a box must have in each direction
 
 
@@ -46,9 +47,19 @@ class Scenes:
     part: str = "train"
 
     @cached_property
+    def _read(self) -> tuple[tuple[Annotated, ...], Lost]:
+        astray = Lost()
+        return tuple(each for path in self.paths for each in annotated(path, self.part, astray)), astray
+
+    @property
     def held(self) -> tuple[Annotated, ...]:
         """Every picture that is annotated, and what is in it."""
-        return tuple(each for path in self.paths for each in annotated(path, self.part))
+        return self._read[0]
+
+    @property
+    def astray(self) -> Lost:
+        """Annotations of pictures that nothing else speaks of."""
+        return self._read[1]
 
     @cached_property
     def survey(self) -> SceneSurvey:

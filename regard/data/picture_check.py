@@ -118,8 +118,17 @@ def check_scenes(data: Scenes, *, examples: int = 3) -> Report:
             empty.add(str(each.path))
         if any(_reaches_over(box, (1.0, 1.0) if each.shares else (width, height)) for box in each.boxes):
             over.add(str(each.path))
+    stray = (Example("", 0, note=data.astray.first),) if examples else ()
     found = [
         *reading.findings(examples),
+        Finding(
+            "astray",
+            data.astray.count,
+            LEFT_OUT,
+            "annotations of pictures that are not there",
+            stray,
+            "annotations",
+        ),
         flat.finding("no area", LEFT_OUT, "boxes that have none inside their picture", examples, "boxes"),
         over.finding("over the edge", KEPT, "pictures with boxes that are cut there", examples),
         empty.finding(

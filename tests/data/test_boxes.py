@@ -120,6 +120,26 @@ def test_boxes_are_cut_at_the_edge_and_those_without_area_counted(tmp_path: Path
     assert "gone.png does not exist" in lost_in(store)
 
 
+def test_annotations_without_pictures_are_left_out_and_counted(tmp_path: Path) -> None:
+    for name in ("coco", "yolo"):
+        (tmp_path / name).mkdir()
+    coco = as_coco(tmp_path / "coco")
+    path = coco / "annotations" / "instances.json"
+    tree = json.loads(path.read_text())
+    for number in (55, 56):
+        tree["annotations"].append({"image_id": number, "category_id": 7, "bbox": [1, 1, 5, 5]})
+    path.write_text(json.dumps(tree))
+    data = Scenes((coco,))
+    assert data.survey.boxes == 3
+    assert data.astray.line().startswith("2 left out that cannot be read, the first: annotation 3 of ")
+    assert data.astray.first.endswith("names image 55")
+    yolo = as_yolo(tmp_path / "yolo")
+    (yolo / "labels" / "train" / "gone[1].txt").write_text("0 0.5 0.5 0.1 0.1\n")
+    data = Scenes((yolo,))
+    assert data.survey.boxes == 3
+    assert (data.astray.count, data.astray.first[-27:]) == (1, "/gone[1].txt has no picture")
+
+
 def spoiled(make: Callable[[Path], Path], name: str, old: str, new: str) -> Callable[[Path], Path]:
     def spoil(root: Path) -> Path:
         make(root)
@@ -145,9 +165,8 @@ COCO, YOLO, VOC = "annotations/instances.json", "labels/train/a.txt", "Annotatio
         ),
         (
             spoiled(as_coco, COCO, '"category_id": 90', '"category_id": 91'),
-            "names category 91, which is not there",
+            "1 boxes are of categories that are not there, the first: annotation 1 names category 91",
         ),
-        (spoiled(as_coco, COCO, '"image_id": 0', '"image_id": 55'), "names image 55, which is not there"),
         (spoiled(as_coco, COCO, "[2, 3, 10, 6]", "[2, 3]"), "is it a COCO json"),
         (spoiled(as_coco, COCO, "[2, 3, 10, 6]", '[2, 3, 10, "NaN"]'), "is it a COCO json"),
         (spoiled(as_coco, COCO, "{", "("), "is no JSON"),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from regard.config.detection import DetectionConfig
-from regard.data.boxes import Scenes, inside
+from regard.data.boxes import ASTRAY, Scenes, inside
 from regard.data.pictures import Lost
 from regard.errors import DataError
 from regard.images.picture import PictureError, Pixels, open_picture, pixels
@@ -159,5 +159,5 @@ def evaluation(detector: Detector, data: Scenes) -> Evaluation:
     more = {"pictures": len(true), "boxes": sum(len(each.boxes) for each in true)}
     more |= {"left_out": lost.count} if lost.count else {}
     strange = unknown((names[label] for each in true for label in each.labels), detector.names, "boxes")
-    notes = [lost.line(), flat.line("without area"), strange]
+    notes = [lost.line(), flat.line("without area"), data.astray.line(ASTRAY), strange]
     return Evaluation(box_scores(true, found, len(names)), more, notes=[*filter(None, notes)])

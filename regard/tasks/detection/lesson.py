@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from regard.config import Config, TrainConfig, merge
 from regard.config.detection import DetectionConfig
-from regard.data.boxes import Scenes
+from regard.data.boxes import ASTRAY, Scenes
 from regard.data.columns import Columns
 from regard.data.pictures import lost_in
 from regard.images.picture import Fit
@@ -208,7 +208,8 @@ def lesson_for(job: Job) -> Lesson:
     job.reporter.said(
         f"{told}, {len(rows):,} to measure on; {fit.height} x {fit.width}, {held.queries} queries"
     )
-    lost = [line for line in (lost_in(store), survey.cut.line("(boxes)")) if line]
+    astray = data.train.astray.line(ASTRAY)
+    lost = [line for line in (lost_in(store), survey.cut.line("(boxes)"), astray) if line]
     for line in lost:
         job.reporter.said(line)
     names = " + ".join(path.name for path in data.valid.paths) if data.valid else "held-out pictures"
