@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,19 +60,19 @@ def detect(options: Options) -> None:
     expect(options.model, "detection")
     detector: Detector = load(options.model, device=pick_device(options.device))
     if options.pictures:
-        _work(options, detector, options.pictures)
+        _work(options, detector, map(str, options.pictures))
         return
     with reading(options.source) as lines:
-        _work(options, detector, (Path(line) for line in lines))
+        _work(options, detector, lines)
 
 
-def _work(options: Options, detector: "Detector", paths: Iterable[Path]) -> None:
+def _work(options: Options, detector: "Detector", paths: Iterable[str]) -> None:
     """Lines as they are found, or all of it as one json; drawings beside."""
-    given: list[Path] = []
-    coco = _Coco(detector.names)
+    given: list[str] = []
+    coco, drawings = _Coco(detector.names), _Drawings(options.output, detector.names)
     lost = 0
 
-    def passed() -> Iterator[Path]:
+    def passed() -> Iterator[str]:
         for path in paths:
             given.append(path)
             yield path
@@ -86,23 +87,35 @@ def _work(options: Options, detector: "Detector", paths: Iterable[Path]) -> None
         for one in () if options.as_json else found.objects:
             box = "\t".join(f"{value:.1f}" for value in one.box)
             print(f"{path}\t{one.name}\t{one.score:.3f}\t{box}", flush=True)
-        if options.output:
-            _draw(options.output, path, detector, found)
+        drawings.add(Path(path), found)
     if options.as_json:
         print(json.dumps(coco.tree, ensure_ascii=False), flush=True)
     if lost:
         raise DataError(f"{lost:,} of {len(given):,} pictures could not be read; the lines above say why")
 
 
-def _draw(folder: Path, path: Path, detector: "Detector", found: "Seen") -> None:
-    from regard.atomic import write_bytes
-    from regard.tasks.detection.drawing import drawn
+class _Drawings:
+    """Pictures with their boxes, if there is a folder for them; the second of a name gets a number."""
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"cannot make {folder}: {error.strerror}") from error
-    write_bytes(folder / f"{path.stem}.png", drawn(path, found.objects, detector.names))
+    def __init__(self, folder: Path | None, names: list[str]) -> None:
+        self.folder, self.names = folder, names
+        self.used: set[str] = set()
+
+    def add(self, path: Path, found: "Seen") -> None:
+        """One picture."""
+        from regard.atomic import write_bytes
+        from regard.tasks.detection.drawing import drawn
+
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make {self.folder}: {error.strerror}") from error
+        called = (f"{path.stem}-{number}" if number > 1 else path.stem for number in count(1))
+        name = next(each for each in called if each not in self.used)
+        self.used.add(name)
+        write_bytes(self.folder / f"{name}.png", drawn(path, found.objects, self.names))
 
 
 class _Coco:
@@ -116,11 +129,11 @@ class _Coco:
             "annotations": [],
         }
 
-    def add(self, path: Path, found: "Seen") -> None:
+    def add(self, path: str, found: "Seen") -> None:
         """One picture."""
         image = len(self.tree["images"]) + 1
         self.tree["images"].append(
-            {"id": image, "file_name": str(path), "height": found.height, "width": found.width}
+            {"id": image, "file_name": path, "height": found.height, "width": found.width}
         )
         for one in found.objects:
             left, top, right, bottom = one.box

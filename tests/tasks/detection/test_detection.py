@@ -95,6 +95,19 @@ def test_detect_writes_coco_lines_and_drawings(
     assert capfd.readouterr().out == ""
 
 
+def test_pictures_of_one_name_have_drawings_of_their_own_and_empty_lines_are_no_folder(
+    trained: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "0.png").write_bytes(next(data.glob("*.png")).read_bytes())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "0.png").write_bytes((tmp_path / "0.png").read_bytes())
+    (tmp_path / "list").write_text(f"{tmp_path / '0.png'}\n\n{tmp_path / 'other' / '0.png'}\n")
+    call = ["detect", "-m", str(trained), "-i", str(tmp_path / "list"), "-o", str(tmp_path / "drawn")]
+    assert command(call) == 2
+    assert "an empty line names no picture" in capfd.readouterr().err
+    assert {each.name for each in (tmp_path / "drawn").iterdir()} == {"0.png", "0-2.png"}
+
+
 def test_what_cannot_be_read_is_said(
     trained: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
