@@ -300,7 +300,7 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as place:
         rows = PARTS[options.part](Path(place), options)
-    note = "Processes of one thread each on one machine; more than two share its two cores."
+    note = "Processes of one thread each on one machine, which share its cores."
     note += (
         " Taken beside other work: seconds and speeds are those of a busy machine." if options.beside else ""
     )
