@@ -1,9 +1,11 @@
 """Several processes of `regard`, started as torchrun starts them, but forked: torch is loaded once for all.
 
 As a script it reads a list of worlds from stdin, each the arguments of its processes, runs one after the
-other, and writes what became of each process: its exit code and what it said.
+other, and writes what became of each process: its exit code and what it said. Arguments may begin with
+variables of the process's own, `NAME=VALUE`.
 """
 
+import hashlib
 import json
 import os
 import socket
@@ -11,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from command import environment
@@ -31,6 +35,18 @@ def run_worlds(worlds: Sequence[Sequence[Sequence[object]]], **more: str) -> lis
     assert done.returncode == 0, done.stderr
     found: list[list[dict[str, Any]]] = json.loads(done.stdout)
     return found
+
+
+def settings(asked: Mapping[str, object]) -> list[str]:
+    """As words of a command."""
+    return [word for key, value in asked.items() for word in ("--set", f"{key}={value}")]
+
+
+def of_run(folder: Path) -> tuple[str, list[dict[str, Any]]]:
+    """The hash of a folder's weights, and metrics.jsonl without what the clock said."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    told = [{k: v for k, v in line.items() if k not in ("seconds", "tokens_per_second")} for line in lines]
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest(), told
 
 
 def free_port() -> int:
@@ -55,10 +71,11 @@ def _start(argv: Sequence[str], told: Mapping[str, str], said: int) -> int:
     try:
         os.dup2(said, 1)
         os.dup2(said, 2)
-        os.environ.update(told)
+        own = list(takewhile(lambda word: word != "train", argv))
+        os.environ.update({**told, **dict(word.split("=", 1) for word in own)})
         from regard.cli.main import run
 
-        code = run(argv)
+        code = run(argv[len(own) :])
     except SystemExit as leave:
         code = int(leave.code or 0)
     finally:

@@ -8,6 +8,7 @@ import hashlib
 import math
 import os
 import platform
+import socket
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
@@ -108,7 +109,10 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
     with joined() as world, ExitStack() as held:
         with world.together():
             device = _device(asked.device, world)
-            base, config, wanted = _asked_for(task, examples, asked, world)
+            base, config = _asked_for(task, examples, asked, world)
+        reads = _reads(examples, world)
+        with world.together():
+            wanted = describe(config, _fingerprints(examples, asked) if reads else {})
         world.same(wanted.settings | wanted.data | {"Regard": __version__, "processor": here()})
         keep_freed_memory()
         with world.together():
@@ -132,8 +136,8 @@ def train(task: Learnable, examples: Examples, asked: Asked) -> Result:
 
 def _asked_for(
     task: Learnable, examples: Examples, asked: Asked, world: World
-) -> tuple[Loaded | None, Config, Run]:
-    """The base model, the config and the run asked for; one process of each machine reads the data."""
+) -> tuple[Loaded | None, Config]:
+    """The base model and the config asked for; one process of each machine looks through the data."""
     _refuse_itself(asked)
     refuse_foreign(asked.out)
     if world.local == 0:
@@ -154,7 +158,16 @@ def _asked_for(
             f"train.accumulate ({config.train.accumulate}) must be at least the number of processes "
             f"({world.size}): they share the batches of a step"
         )
-    return base, config, describe(config, _fingerprints(examples, asked) if world.local == 0 else {})
+    return base, config
+
+
+def _reads(examples: Examples, world: World) -> bool:
+    """Whether this process hashes its data: the first of a machine does, and who was given other files."""
+    valid = getattr(examples, "valid", None) or ()
+    paths = (*examples.paths, *getattr(valid, "paths", valid))
+    mine = [socket.gethostname(), [os.path.realpath(str(path)) for path in paths]]
+    first = next(each for each in world.gather(mine) if each[0] == mine[0])
+    return world.local == 0 or bool(first != mine)
 
 
 def _take_folder(asked: Asked, wanted: Run, held: ExitStack) -> Run:

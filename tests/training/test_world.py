@@ -1,7 +1,5 @@
 """Several processes train one model, and nothing of it depends on how many they are."""
 
-import hashlib
-import json
 import os
 import signal
 import socket
@@ -13,10 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from command import environment
+from command import ROOT, environment
 from toy import TINY, write_pairs
-from worlds import free_port, run_worlds, variables
+from worlds import free_port, of_run, run_worlds, variables
+from worlds import settings as as_words
 
+import regard
 from regard.errors import StorageError, UsageError
 from regard.training.checkpoint import newest, saved_steps
 from regard.training.workspace import CHECKPOINTS
@@ -34,8 +34,7 @@ LANGUAGE = {"text.units": "characters", "model.encoder_layers": 0}
 
 
 def flags(**settings: object) -> list[str]:
-    asked = SHARED | {key.replace("__", "."): value for key, value in settings.items()}
-    return [word for key, value in asked.items() for word in ("--set", f"{key}={value}")]
+    return as_words(SHARED | {key.replace("__", "."): value for key, value in settings.items()})
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_pairs(folder)
     text = "".join(f"{line}\n" for line in (folder / "toy.src").read_text().splitlines() * 9)
     (folder / "text.txt").write_text(text)
+    (folder / "other.src").write_text((folder / "toy.src").read_text().replace("two", "six"))
     return folder
 
 
@@ -55,9 +55,8 @@ def pairs(place: Path, out: str, **settings: object) -> list[str]:
 
 def text(place: Path, out: str, **settings: object) -> list[str]:
     """Training a language model."""
-    more = [word for key, value in LANGUAGE.items() for word in ("--set", f"{key}={value}")]
     files = ["--task", "language", str(place / "text.txt")]
-    return ["train", *files, "-o", str(place / out), *flags(**settings), *more]
+    return ["train", *files, "-o", str(place / out), *flags(**settings), *as_words(LANGUAGE)]
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +81,14 @@ def ran(place: Path) -> Any:
     worlds["other rate"] = [pairs(place, "bad"), pairs(place, "bad", train__lr=0.02)]
     missing = [word.replace("toy.src", "none.src") for word in pairs(place, "bad")]
     worlds["missing"] = [pairs(place, "bad"), missing]
+    other = [word.replace("toy.src", "other.src") for word in pairs(place, "bad")]
+    worlds["other files"] = [pairs(place, "bad"), other]
+    worlds["other processor"] = [pairs(place, "bad"), ["ATEN_CPU_CAPABILITY=default", *pairs(place, "bad")]]
     return dict(zip(worlds, run_worlds(list(worlds.values())), strict=True))
 
 
 def weights(folder: Path) -> str:
-    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
-
-
-def told(folder: Path) -> list[dict[str, Any]]:
-    """metrics.jsonl without what the clock said."""
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k not in ("seconds", "tokens_per_second")} for line in lines]
+    return of_run(folder)[0]
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("pairs", [2]), ("text", [4])])
@@ -102,8 +98,7 @@ def test_weights_and_scores_do_not_depend_on_how_many_processes_there_are(
     for size in (1, *sizes):
         assert [each["code"] for each in ran[f"{name}{size}"]] == [0] * size, ran[f"{name}{size}"]
     for size in sizes:
-        assert weights(place / f"{name}{size}") == weights(place / f"{name}1")
-        assert told(place / f"{name}{size}") == told(place / f"{name}1")
+        assert of_run(place / f"{name}{size}") == of_run(place / f"{name}1")
         assert [each["said"] for each in ran[f"{name}{size}"][1:]] == [""] * (size - 1)
         assert f"{size} processes share the 4 batches of a step" in ran[f"{name}{size}"][0]["said"]
 
@@ -134,8 +129,7 @@ def test_cut_into_shards_it_is_the_same_model(place: Path, ran: Any) -> None:
     assert "going on from step 3" in ran["cut rest"][0]["said"]
     assert "Warning" not in ran["cut more"][0]["said"]
     assert weights(place / "cut") == weights(place / "pairs1")
-    assert weights(place / "cut text") == weights(place / "text1")
-    assert told(place / "cut text") == told(place / "text1")
+    assert of_run(place / "cut text") == of_run(place / "text1")
 
 
 def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) -> None:
@@ -143,6 +137,8 @@ def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) ->
         "too many": "train.accumulate (1) must be at least the number of processes (2)",
         "other rate": "has train.lr 0.02 where process 0 has 0.01; every process must be started alike",
         "missing": "process 1: ",
+        "other files": " has training data ",
+        "other processor": " has processor ",
     }
     for name, words in said.items():
         first, second = ran[name]
@@ -150,6 +146,30 @@ def test_processes_that_differ_are_refused_in_one_line_by_the_first(ran: Any) ->
         assert words in first["said"]
         assert len(first["said"].splitlines()) == 1
         assert second["said"] == ""
+
+
+def test_another_version_is_refused(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "regard").mkdir()
+    for path in Path(regard.__file__).parent.iterdir():
+        if path.name != "__init__.py":
+            (tmp_path / "regard" / path.name).symlink_to(path)
+    text = Path(regard.__file__).read_text(encoding="utf-8").replace(regard.__version__, "0.0.7")
+    (tmp_path / "regard" / "__init__.py").write_text(text, encoding="utf-8")
+    port, argv = free_port(), [sys.executable, "-m", "regard", *pairs(place, "bad")]
+    ours, theirs = (
+        subprocess.Popen(
+            argv,
+            cwd=tmp_path if rank else ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **variables(rank, 2, port)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    )
+    said = f"has Regard 0.0.7 where process 0 has {regard.__version__}; every process must be started alike"
+    assert said in ours.communicate(timeout=300)[1]
+    assert theirs.communicate(timeout=300)[1] == ""
+    assert (ours.returncode, theirs.returncode) == (2, 2)
 
 
 def test_torchrun_starts_it_again_when_a_process_is_killed(place: Path, ran: Any, tmp_path: Path) -> None:
