@@ -4,9 +4,11 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import typer
 import yaml
@@ -84,6 +86,18 @@ def test_kubernetes_objects_belong_together() -> None:
     assert scaler["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
     (metric,) = scaler["spec"]["metrics"]
     assert metric["pods"]["metric"]["name"].encode() in Metrics().text()
+
+
+@pytest.mark.parametrize("path", sorted((DEPLOY / "kubernetes").iterdir()), ids=lambda path: path.stem)
+def test_kubernetes_schemas_allow_it_and_know_every_key(path: Path) -> None:
+    latest = kubernetes_validate.latest_version()
+    kubernetes_validate.validate(yaml.safe_load(path.read_text()), latest, strict=True)
+
+
+def test_hadolint_finds_nothing_wrong_with_the_image() -> None:
+    lint = Path(sys.executable).parent / "hadolint"
+    done = subprocess.run([lint, DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_image_copies_what_is_there_and_runs_as_nobody() -> None:
