@@ -5,12 +5,14 @@ kind and leaves the others as they are, byte for byte: a faster machine overwrit
 """
 
 import datetime
+import json
 import platform
 import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from regard.process.cores import count_cores
 from regard.process.cpu import processor
@@ -51,6 +53,20 @@ def command() -> str:
     """The command line, with the names of absolute paths alone: where they lie is this machine's affair."""
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
     return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *words])
+
+
+def so_far(path: Path | None) -> list[dict[str, Any]]:
+    """What earlier commands of a long benchmark have kept, a line of JSON each."""
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def keep(path: Path | None, found: dict[str, Any]) -> None:
+    """Add something to it; what is stopped then loses one at most."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
 
 
 def write_report(name: str, title: str, header: list[str], rows: list[list[str]], note: str = "") -> Path:

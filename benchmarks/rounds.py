@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from processes import forked
-from report import write_report
+from report import keep, so_far, write_report
 
 SETTINGS = {
     "model.d_model": 128,
@@ -64,6 +64,8 @@ def main() -> None:
     parser.add_argument("--every", type=int, nargs="*", default=[10, 50])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--precision", default="fp32", help="of each process's own products")
+    parser.add_argument("--kept", type=Path, help="what is kept here is not trained again, and new is added")
+    parser.add_argument("--one", action="store_true", help="train one more way, and no report")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # Python 3.12 on fork and threads
     import torch
@@ -71,12 +73,17 @@ def main() -> None:
     torch.set_num_threads(1)
     files = [options.data / f"train.{language}.gz" for language in ("en", "de")]
     fixed = {"train.max_steps": options.steps, "train.precision": options.precision}
-    rows = []
+    rows, known = [], {each["way"]: each["row"] for each in so_far(options.kept)}
     with tempfile.TemporaryDirectory() as place:
         for number, (name, (size, asked)) in enumerate(ways(options.seed, options.every).items()):
-            found, seconds = learned(files, Path(place) / str(number), size, fixed | asked)
-            scores = [f"{found['valid_loss']:.3f}", f"{found['valid_bleu']:.1f}"]
-            rows.append([name, *scores, f"{found['epoch']:.1f}", f"{seconds:.0f}"])
+            if name not in known:
+                found, seconds = learned(files, Path(place) / str(number), size, fixed | asked)
+                scores = [f"{found['valid_loss']:.3f}", f"{found['valid_bleu']:.1f}"]
+                known[name] = [*scores, f"{found['epoch']:.1f}", f"{seconds:.0f}"]
+                keep(options.kept, {"way": name, "row": known[name]})
+                if options.one:
+                    return
+            rows.append([name, *known[name]])
             print(rows[-1], flush=True)
     note = f"{options.steps} steps each, with the same schedule; products in {options.precision}."
     header = ["how", "validation loss", "BLEU", "epochs", "seconds"]

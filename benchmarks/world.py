@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from processes import children, command, forked, kill, on_hosts, start, supervised, two_hosts
-from report import write_report
+from report import keep, so_far, write_report
 
 from regard.text.phrasebook import phrases
 
@@ -119,7 +119,7 @@ def _said(same: bool) -> str:
 
 def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
     """Random processes killed at random moments; how many runs ended with the weights of one left alone."""
-    draw, files = random.Random(options.seed), write_files(folder, options.pairs)["translation"]
+    files = write_files(folder, options.pairs)["translation"]
     asked = settings("translation", "muon", options.steps) | SHORT
     assert not any(forked(1, files, folder / "whole", "translation", asked))
 
@@ -132,15 +132,23 @@ def kills(folder: Path, options: argparse.Namespace) -> list[list[str]]:
 
     rows = []
     for name, count, launch in (
-        ("under torchrun", options.kills, by_command),
-        ("under torchrun's agent, forked", options.forked, by_fork),
+        ("torchrun", options.kills, by_command),
+        ("torchrun's agent, forked", options.forked, by_fork),
     ):
-        found = [_killed(folder / f"{name}{number}", launch, draw, options.steps) for number in range(count)]
-        same = sum(each == checksum(folder / "whole") for each, _, _ in found)
-        again = sum(went_on for _, went_on, _ in found)
-        took = f"{statistics.median(seconds for _, _, seconds in found):.1f} s a run" if found else ""
-        said = f"{same} of {count} the same bits ({again} went on from a checkpoint, the rest began anew)"
-        rows += [[f"{count} runs {name}, kill -9 in each", said, took]] if count else []
+        found = [each for each in so_far(options.kept) if each["under"] == name]
+        while len(found) < count:
+            out = folder / f"{name}{len(found)}"
+            draw = random.Random(f"{options.seed} {out.name}")
+            weights, went_on, seconds = _killed(out, launch, draw, options.steps)
+            same = weights == checksum(folder / "whole")
+            found.append({"under": name, "same": same, "went on": went_on, "seconds": seconds})
+            keep(options.kept, found[-1])
+        same, again = (sum(each[what] for each in found) for what in ("same", "went on"))
+        took = f"{statistics.median(each['seconds'] for each in found):.1f} s a run" if found else ""
+        said = (
+            f"{same} of {len(found)} the same bits ({again} went on from a checkpoint, the rest began anew)"
+        )
+        rows += [[f"{len(found)} runs under {name}, kill -9 in each", said, took]] if found else []
     return rows
 
 
@@ -290,6 +298,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--link-steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kept", type=Path, help="kills that are kept here count, and new ones are added")
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--beside", action="store_true", help="other work ran on the machine: say so")
