@@ -17,8 +17,14 @@ from regard.config.speech import SpeechConfig
 
 LOUDER = 10.0  # dB that a recording is made louder or softer by, at most
 NOISE = (5.0, 30.0)  # dB that noise is softer than the voice
+ROUND = (
+    2048  # samples that noise is made in multiples of: Fourier transforms of some lengths take much longer
+)
 EDGES = 0.15  # seconds of silence at most before and after
 STRIPES, BANDS, TIMES = 2, 6, 10  # stripes of each kind; a stripe is at most 1 / BANDS, 1 / TIMES of all
+BLINK = (
+    25  # frames of a stripe of time at most: behind a longer one a short word is gone, and only its text left
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,10 @@ def harder(samples: Tensor, lengths: Tensor, how: SpeechConfig, draw: Draw) -> t
     empty = draw.between(0, 1, rows) < how.silence
     noisy = (draw.between(0, 1, rows) < how.noise) | empty
     level = (power * 10 ** (-draw.between(*NOISE, rows) / 10)).sqrt() * noisy
-    samples = samples * ~empty[:, None] + coloured(samples.shape, draw) * level[:, None]
+    samples = samples * ~empty[:, None]
+    some = noisy.nonzero()[:, 0]
+    if len(some):
+        samples[some] += coloured(samples[some].shape, draw) * level[some, None]
     samples = samples * 10 ** (draw.between(-LOUDER, LOUDER, rows) / 20)[:, None]
     real = torch.arange(samples.shape[1]) < lengths[:, None]
     return samples * real, lengths, empty
@@ -72,10 +81,11 @@ def edged(samples: Tensor, lengths: Tensor, draw: Draw, most: int) -> tuple[Tens
 
 def coloured(shape: torch.Size, draw: Draw) -> Tensor:
     """Noise (B, L) of power one, each row of its own colour: white to brown."""
-    white = torch.fft.rfft(torch.randn(shape, generator=draw.source))
+    size = -(-shape[1] // ROUND) * ROUND
+    white = torch.fft.rfft(torch.randn((shape[0], size), generator=draw.source))
     slope = draw.between(0, 1, shape[0])[:, None]
     curve = torch.pow(torch.arange(1, white.shape[1] + 1), -slope)
-    noise: Tensor = torch.fft.irfft(white * curve, shape[1])
+    noise: Tensor = torch.fft.irfft(white * curve, size)[:, : shape[1]]
     return noise / noise.square().mean(1, keepdim=True).sqrt().clamp(min=1e-9)
 
 
@@ -88,7 +98,7 @@ def blotted(frames: Tensor, lengths: Tensor, share: float, draw: Draw) -> Tensor
         width = (draw.between(0, bands / BANDS, rows)).round()
         first = draw.between(0, 1, rows) * (bands - width)
         hidden |= _stripe(bands, first, width)[:, None, :]
-        width = (draw.between(0, 1, rows) * lengths / TIMES).round()
+        width = (draw.between(0, 1, rows) * (lengths / TIMES).clamp(max=BLINK)).round()
         first = draw.between(0, 1, rows) * (lengths - width)
         hidden |= _stripe(time, first, width)[:, :, None]
     mean = frames.sum((1, 2)) / (lengths * bands).clamp(min=1)

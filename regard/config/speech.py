@@ -24,6 +24,7 @@ class SpeechConfig:
     subsampling: int = 0  # frames of 10 ms that become one; 0: 4, or 2 where texts are too fast for that
     encoder: str = "attention"  # what reads the frames
     ctc: float = 0.3  # share of the loss that is CTC's; 0: none
+    joint: float = 0.5  # share of CTC in what is written, where it was trained; 0: the decoder alone
     longest: float = 30.0  # seconds; longer recordings are not trained on
     heard: float = 0.0  # seconds of the longest that was: longer ones are cut when transcribed; 0: as longest
     speed: float = 0.15  # recordings are made slower or faster by at most this share
@@ -60,5 +61,5 @@ class SpeechConfig:
         between("speech.longest", self.longest, 1, 3600)
         between("speech.heard", self.heard, 0, 3600)
         between("speech.speed", self.speed, 0, 0.5)
-        for name in ("ctc", "noise", "mask", "silence"):
+        for name in ("ctc", "joint", "noise", "mask", "silence"):
             between(f"speech.{name}", getattr(self, name), 0, 1)

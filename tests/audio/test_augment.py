@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from regard.audio.augment import Draw, at_speed, blotted, coloured, edged, harder
+from regard.audio.augment import BLINK, STRIPES, Draw, at_speed, blotted, coloured, edged, harder
 from regard.config.speech import SpeechConfig
 
 
@@ -68,3 +68,19 @@ def test_blots_hide_stripes_within_the_row() -> None:
     assert (changed > 0).all()
     assert (changed < 0.7).all()
     assert torch.equal(blotted(frames, lengths, 0.0, draw()), frames)
+
+
+def test_what_is_blotted_out_of_a_long_recording_is_no_longer_than_a_blink() -> None:
+    frames, lengths = torch.randn(40, 1000, 24), torch.full((40,), 1000)
+    gone = (blotted(frames, lengths, 1.0, draw()) != frames).all(2)  # (B, T)
+    assert 0 < int(gone.sum(1).max()) <= STRIPES * BLINK
+
+
+def test_noise_is_added_to_its_share_of_the_recordings_alone() -> None:
+    samples = torch.zeros(200, 999)
+    samples[:, 0] = 1
+    how = SpeechConfig(rate=8000, speed=0.0, silence=0.0, noise=0.5)
+    found, lengths, _ = harder(samples, torch.full((200,), 999), how, draw())
+    noisy = (found != 0).sum(1) > 1
+    assert 70 < int(noisy.sum()) < 130
+    assert bool((found * (torch.arange(found.shape[1]) >= lengths[:, None]) == 0).all())

@@ -53,7 +53,7 @@ class SpeechTask(Task):
             "attention.ahead": 8,
             "positions.kind": "rotary",
             "text.units": "characters",
-            "train.batch_tokens": 512,
+            "train.batch_tokens": 1024,
             "decode.beam": 1,
             "decode.length_penalty": 1.0,
             "decode.max_ratio": 1.0,

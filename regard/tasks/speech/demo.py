@@ -18,7 +18,12 @@ from regard.training.workspace import refuse_foreign
 
 TRAIN, VALID, TEST = 1500, 60, 200  # calls
 SHOWN = 3
-SETTINGS: dict[str, Any] = {"model.encoder_layers": 3, "model.decoder_layers": 1, "attention.ahead": 4}
+SETTINGS: dict[str, Any] = {
+    "model.encoder_layers": 3,
+    "model.decoder_layers": 1,
+    "attention.ahead": 4,
+    "train.batch_tokens": 512,
+}
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from regard.config import Config
 from regard.config.speech import SpeechConfig
 from regard.data.inputs import Frames, pad_frames
 from regard.decoding.greedy import likeliest
+from regard.decoding.joint import listening
 from regard.decoding.search import Rules, walk
 from regard.engine.engine import left_aside
 from regard.engine.weights import HEARD
@@ -237,7 +238,7 @@ class Listener:
                     yield segment
 
     def _write(self, utterances: Sequence[Heard]) -> list[_Written]:
-        """Greedy search over some utterances at once, with where every token listened."""
+        """Greedy search by decoder and CTC over some utterances at once, with where every token listened."""
         model = self.model
         lengths = torch.tensor([len(each.memory) for each in utterances])
         memory = torch.nn.utils.rnn.pad_sequence([each.memory for each in utterances], batch_first=True)
@@ -251,7 +252,8 @@ class Listener:
             device=memory.device,
         )
         found = [_Written(each) for each in utterances]
-        walker = walk(model, model.begin(memory, real), rules, likeliest)
+        way = listening(model, memory, real, self.how.joint, self.tokenizer.specials)
+        walker = walk(*way, rules, likeliest)
         while True:
             with record() as tape:
                 step = next(walker, None)

@@ -14,6 +14,7 @@ from torch import nn
 from regard.config import Config, TrainConfig
 from regard.config.speech import SpeechConfig
 from regard.decoding.greedy import likeliest
+from regard.decoding.joint import listening
 from regard.decoding.search import Rules, write
 from regard.measure.score import Score
 from regard.measure.wer import ErrorRates
@@ -85,6 +86,8 @@ class Validation:
         hidden = model.write(memory, real, batch.tgt_in)
         lost = float(token_loss(model, hidden, batch.tgt_out, batch.tgt_mask, label_smoothing=0.0))
         most = batch.lengths + batch.lengths // 2 + 8
-        rules = Rules(torch.zeros_like(most), most, specials=self.maker.tokenizer.specials)
-        found = write(model, model.begin(memory, real), rules, likeliest)
+        specials = self.maker.tokenizer.specials
+        rules = Rules(torch.zeros_like(most), most, specials=specials)
+        way = listening(model, memory, real, self.config.of(SpeechConfig).joint, specials)
+        found = write(*way, rules, likeliest)
         return lost, [self.maker.tokenizer.decode(each.ids) for each in found]
