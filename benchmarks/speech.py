@@ -4,6 +4,7 @@
     python benchmarks/speech.py speakers --data FSDD --minutes 5          each of the six left out in turn
     python benchmarks/speech.py audiomnist --data AUDIOMNIST --minutes 15
     python benchmarks/speech.py joined --data AUDIOMNIST --minutes 10 --keep RUNS
+    python benchmarks/speech.py words --data AUDIOMNIST --minutes 10 --keep RUNS           of single ones
     python benchmarks/speech.py truncated --data AUDIOMNIST --minutes 10 --keep RUNS       full beside it
     python benchmarks/speech.py piper --model RUNS/truncated/model --voice en_US-joe-medium.onnx
     python benchmarks/speech.py stream --model DIR         a demo: delay of what is said
@@ -45,10 +46,18 @@ def trained(place: Path, rows: Rows, minutes: float, **settings: Any) -> Path:
     from regard.training.run import Asked, train
 
     place.mkdir(parents=True, exist_ok=True)
-    if not (place / "model" / "model.safetensors").exists():
+    if not steps(place / "model"):
         data = TASK.read([table(rows, place / "train.tsv")])
         train(TASK, data, Asked(place / "model", overrides=settings | {"train.minutes": minutes}))
     return place / "model"
+
+
+def steps(model: Path) -> int:
+    """Steps of a run that is finished; 0: it is not."""
+    from regard.training.workspace import read_run
+
+    run = read_run(model)
+    return int(run.result["steps"]) if run is not None and run.finished else 0
 
 
 def tested(model: Path, rows: Rows) -> tuple[float, float, float]:
@@ -131,7 +140,20 @@ def joined(options: argparse.Namespace, place: Path) -> None:
     right, wer, factor = tested(trained(place / "truncated", train, options.minutes, **HALF), test)
     rows = [["unseen speakers", f"{len(test)}", f"{wer:.2%}", f"{right:.2%}", f"{factor:.4f}"]]
     head = ["joined digits", "recordings", "WER", "wholly right", "real-time factor"]
-    write_report("speech_joined", "Joined digits", head, rows, f"{options.minutes:g} minutes.")
+    note = f"{options.minutes:g} minutes, {steps(place / 'truncated' / 'model'):,} steps."
+    write_report("speech_joined", "Joined digits", head, rows, note)
+
+
+def words(options: argparse.Namespace, place: Path) -> None:
+    """Joined digits of unseen speakers, by a model that had single ones and joined them itself."""
+    train, test = joined_rows(options, place / "joined")
+    single = [(path, text) for path, text in train if " " not in text and path.parent.name == "recordings"]
+    model = trained(place / "words", single, options.minutes, **HALF, **{"speech.join": 8})
+    right, wer, _ = tested(model, test)
+    rows = [[f"{len(single):,} single digits", f"{len(test)}", f"{wer:.2%}", f"{right:.2%}"]]
+    head = ["trained on", "joined recordings", "WER", "wholly right"]
+    note = f"{options.minutes:g} minutes, {steps(model):,} steps, with speech.join=8; unseen speakers."
+    write_report("speech_words", "Sentences of single words", head, rows, note)
 
 
 def truncated(options: argparse.Namespace, place: Path) -> None:
@@ -144,8 +166,8 @@ def truncated(options: argparse.Namespace, place: Path) -> None:
     ):
         model = trained(place / name, train, options.minutes, **HALF, **settings)
         _, wer, _ = tested(model, test)
-        rows.append([name, f"{wer:.2%}", *(cost(model, minutes) for minutes in LONG)])
-    head = ["attention", "WER", *(f"{minutes} min" for minutes in LONG)]
+        rows.append([name, f"{steps(model):,}", f"{wer:.2%}", *(cost(model, minutes) for minutes in LONG)])
+    head = ["attention", "steps", "WER", *(f"{minutes} min" for minutes in LONG)]
     note = (
         f"{options.minutes:g} minutes each. The encoder at once, each length in a process of its own; memory "
         "is what that process took at most beyond the loaded model."
@@ -233,7 +255,7 @@ def played(listener: Any, samples: Any, silence: float) -> list[tuple[str, float
     return found
 
 
-EVERY = (fsdd, speakers, audiomnist, joined, truncated, piper, stream, whisper)
+EVERY = (fsdd, speakers, audiomnist, joined, words, truncated, piper, stream, whisper)
 PARTS = {each.__name__: each for each in EVERY}
 ALONE = ("stream", "piper")  # parts that make their own recordings
 

@@ -1,5 +1,6 @@
 """Recordings made harder while training: other speeds, loudness and noise; bands and times blotted out.
 
+    join      several recordings one after the other, with pauses: sentences of those who have words alone
     speed     read faster or slower: tempo and pitch move together, as another voice (Ko et al. 2015)
     noise     white to brown, 5 to 30 dB below the voice
     blot      SpecAugment: two stripes of bands and two of time are set to the mean (Park et al. 2019)
@@ -11,6 +12,7 @@ file: `sound.py`; called by `regard.tasks.speech.lesson`.
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.config.speech import SpeechConfig
@@ -20,6 +22,7 @@ NOISE = (5.0, 30.0)  # dB that noise is softer than the voice
 ROUND = (
     2048  # samples that noise is made in multiples of: Fourier transforms of some lengths take much longer
 )
+PAUSES = 0.05, 0.5  # seconds between recordings that are joined
 EDGES = 0.15  # seconds of silence at most before and after
 STRIPES, BANDS, TIMES = 2, 6, 10  # stripes of each kind; a stripe is at most 1 / BANDS, 1 / TIMES of all
 BLINK = (
@@ -56,13 +59,25 @@ def harder(samples: Tensor, lengths: Tensor, how: SpeechConfig, draw: Draw) -> t
     return samples * real, lengths, empty
 
 
+def joined(samples: Tensor, lengths: Tensor, count: int, rate: int, draw: Draw) -> tuple[Tensor, Tensor]:
+    """Of rows (B, L) of lengths (B,) each `count` as one with pauses between: (B / count, L'), lengths."""
+    pauses = (draw.between(*PAUSES, len(samples)) * rate).long()
+    pauses[count - 1 :: count] = 0  # after the last one
+    ends = (lengths + pauses).view(-1, count).cumsum(1)  # (B / count, count)
+    begins = F.pad(ends[:, :-1], (1, 0)).flatten()
+    out = samples.new_zeros(len(ends), int(ends[:, -1].max()))
+    for row, (begin, length) in enumerate(zip(begins.tolist(), lengths.tolist(), strict=True)):
+        out[row // count, begin : begin + length] = samples[row, :length]
+    return out, ends[:, -1]
+
+
 def at_speed(samples: Tensor, lengths: Tensor, speed: Tensor) -> tuple[Tensor, Tensor]:
     """Rows (B, L) read at their speeds (B,), between samples by Catmull and Rom's cubic."""
     new = (lengths / speed).floor().long().clamp(min=1)
     places = torch.arange(int(new.max())) * speed[:, None]  # (B, L')
     whole = places.floor()
     part, whole = places - whole, whole.long()
-    held = torch.nn.functional.pad(samples, (1, 3))
+    held = F.pad(samples, (1, 3))
     whole = whole.clamp(max=samples.shape[1])
     a, b, c, d = (held.gather(1, whole + k) for k in range(4))
     out = b + part / 2 * (c - a + part * (2 * a - 5 * b + 4 * c - d + part * (3 * (b - c) + d - a)))

@@ -27,6 +27,7 @@ class SpeechConfig:
     joint: float = 0.5  # share of CTC in what is written, where it was trained; 0: the decoder alone
     longest: float = 30.0  # seconds; longer recordings are not trained on
     heard: float = 0.0  # seconds of the longest that was: longer ones are cut when transcribed; 0: as longest
+    join: int = 1  # recordings, drawn anew, that are joined to one while training, at most; 1: none
     speed: float = 0.15  # recordings are made slower or faster by at most this share
     noise: float = 0.5  # share of recordings that noise is added to
     mask: float = 0.6  # share of recordings with bands and times blotted out (SpecAugment)
@@ -60,6 +61,7 @@ class SpeechConfig:
         )
         between("speech.longest", self.longest, 1, 3600)
         between("speech.heard", self.heard, 0, 3600)
+        between("speech.join", self.join, 1, 100)
         between("speech.speed", self.speed, 0, 0.5)
         for name in ("ctc", "joint", "noise", "mask", "silence"):
             between(f"speech.{name}", getattr(self, name), 0, 1)

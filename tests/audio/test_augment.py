@@ -3,7 +3,18 @@
 import numpy as np
 import torch
 
-from regard.audio.augment import BLINK, STRIPES, Draw, at_speed, blotted, coloured, edged, harder
+from regard.audio.augment import (
+    BLINK,
+    PAUSES,
+    STRIPES,
+    Draw,
+    at_speed,
+    blotted,
+    coloured,
+    edged,
+    harder,
+    joined,
+)
 from regard.config.speech import SpeechConfig
 
 
@@ -84,3 +95,20 @@ def test_noise_is_added_to_its_share_of_the_recordings_alone() -> None:
     noisy = (found != 0).sum(1) > 1
     assert 70 < int(noisy.sum()) < 130
     assert bool((found * (torch.arange(found.shape[1]) >= lengths[:, None]) == 0).all())
+
+
+def test_recordings_are_joined_in_their_order_with_pauses_between() -> None:
+    lengths = torch.tensor([7, 3, 11, 5, 2, 13])
+    samples = (1 + torch.arange(6.0))[:, None] * (torch.arange(13) < lengths[:, None])
+    found, ends = joined(samples, lengths, 3, 100, draw())
+    assert found.shape == (2, int(ends.max()))
+    for row, (line, end) in enumerate(zip(found, ends.tolist(), strict=True)):
+        assert not bool(line[end:].any())
+        assert line[0] != 0
+        assert line[end - 1] != 0
+        values, counts = torch.unique_consecutive(line[:end], return_counts=True)
+        assert values.tolist() == [1 + 3 * row, 0, 2 + 3 * row, 0, 3 + 3 * row]
+        assert counts[::2].tolist() == lengths[3 * row : 3 * row + 3].tolist()
+        assert all(
+            round(100 * PAUSES[0]) <= pause <= round(100 * PAUSES[1]) for pause in counts[1::2].tolist()
+        )

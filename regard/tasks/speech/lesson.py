@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.audio.augment import Draw, blotted, harder
+from regard.audio.augment import PAUSES, Draw, blotted, harder, joined
 from regard.audio.frames import HOP, framing_of, lifted
 from regard.audio.sound import read_sound
 from regard.config import Config, TrainConfig, merge
@@ -83,10 +83,12 @@ class Maker:
         return samples, torch.from_numpy(column.lengths[rows])
 
     def __call__(self, rows: Rows, draw: Draw | None = None) -> SpeechBatch:
-        """One batch."""
-        samples, lengths = self.sound(rows)
+        """One batch of rows (B,); with a draw also of (B, N), N of them joined to one."""
+        samples, lengths = self.sound(rows.reshape(-1))
         empty = torch.zeros(len(rows), dtype=torch.bool)
         if draw is not None:
+            if rows.ndim > 1:
+                samples, lengths = joined(samples, lengths, rows.shape[1], self.how.rate, draw)
             samples, lengths, empty = harder(samples, lengths, self.how, draw)
         heard = lengths // self.framing.hop
         frames = self.framing.frames(samples)[:, : int(heard.max())]
@@ -97,15 +99,26 @@ class Maker:
         return self._asked(Frames(frames * real[:, :, None], real), rows, empty)
 
     def _asked(self, inputs: Frames, rows: Rows, empty: Tensor) -> SpeechBatch:
-        specials, column = self.tokenizer.specials, self.store["ids"]
-        lengths = torch.from_numpy(column.lengths[rows]) * ~empty
-        ids = torch.from_numpy(column.padded(rows, specials.pad, more=1).astype(np.int64))
+        specials = self.tokenizer.specials
+        ids, lengths = self._texts(rows)
+        lengths = lengths * ~empty
         places = torch.arange(ids.shape[1])
         out = ids.masked_fill(places >= lengths[:, None], specials.pad)
         out[torch.arange(len(ids)), lengths] = specials.end
         before = F.pad(ids[:, :-1], (1, 0), value=specials.begin)
         mask = places <= lengths[:, None]
         return SpeechBatch(inputs, before.masked_fill(~mask, specials.pad), out, mask, lengths)
+
+    def _texts(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Ids (B, T), of which the last are padding, and how many there are (B,)."""
+        pad, column = self.tokenizer.specials.pad, self.store["ids"]
+        if rows.ndim == 1:
+            lengths = torch.from_numpy(column.lengths[rows])
+            return torch.from_numpy(column.padded(rows, pad, more=1).astype(np.int64)), lengths
+        said = (" ".join(self.tokenizer.decode(column.row(row).tolist()) for row in group) for group in rows)
+        ids = [torch.tensor(self.tokenizer.encode(text), dtype=torch.int64) for text in said]
+        padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=pad)
+        return F.pad(padded, (0, 1), value=pad), torch.tensor([len(each) for each in ids])
 
 
 class SpeechFeed(StoreFeed[SpeechBatch]):
@@ -114,12 +127,22 @@ class SpeechFeed(StoreFeed[SpeechBatch]):
     def __init__(self, maker: Maker, rows: Rows, train: TrainConfig) -> None:
         super().__init__(rows, maker.lengths(rows), train, maker)
         self.maker, self.seed = maker, train.seed
+        self.most = most_joined(maker.how, maker.store)
 
     def batch(self, epoch: int, position: int) -> SpeechBatch:
         """One batch."""
         seed = np.random.SeedSequence([self.seed, _DRAWN, epoch, position]).generate_state(1)[0]
         draw = Draw(torch.Generator().manual_seed(int(seed)))
-        return self.maker(self.rows[self._of(epoch)[position]].astype(np.int64), draw)
+        return self.maker(self._joined(self.rows[self._of(epoch)[position]].astype(np.int64), draw), draw)
+
+    def _joined(self, rows: Rows, draw: Draw) -> Rows:
+        """The rows (B,), or fewer of them with others drawn beside them (B / N, N): as much sound."""
+        count = int(draw.between(1, self.most + 1)) if self.most > 1 else 1
+        if count == 1:
+            return rows
+        first = rows[: -(-len(rows) // count)]
+        others = (draw.between(0, len(self.rows), len(first), count - 1)).long().numpy()
+        return np.concatenate([first[:, None], self.rows[others].astype(np.int64)], 1)
 
 
 class Hearing(Objective):
@@ -240,9 +263,16 @@ def lesson_for(job: Job) -> Lesson:
     )
 
 
+def most_joined(how: SpeechConfig, store: Columns) -> int:
+    """Recordings that are joined to one at most, so that none is longer than what may be trained on."""
+    longest = float(store["sound"].lengths.max()) / how.rate + PAUSES[1]
+    return max(1, min(how.join, int(how.longest / longest)))
+
+
 def settled(config: Config, how: SpeechConfig, tokenizer: Tokenizer, store: Columns) -> Config:
     """The config with what follows from the recordings: rate, subsampling, vocabulary, dropout."""
-    heard = float(store["sound"].lengths.max()) / how.rate
+    many = most_joined(how, store)
+    heard = float(store["sound"].lengths.max()) / how.rate * many + PAUSES[1] * (many - 1)
     changes: dict[str, Any] = {"speech.rate": how.rate, "speech.heard": round(heard + 0.005, 2)}
     if not how.subsampling:
         places = store["sound"].lengths / (how.rate * HOP * 4)

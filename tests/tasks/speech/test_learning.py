@@ -13,9 +13,13 @@ import torch.nn.functional as F
 from listeners import SMALL
 
 from regard.cli.main import run as command
+from regard.config import Config, TrainConfig, merge
 from regard.config.speech import SpeechConfig
 from regard.models.folder import load_folder
-from regard.tasks.speech.lesson import Hearing, SpeechBatch, ctc_loss
+from regard.tasks.speech import TASK
+from regard.tasks.speech.examples import Recordings
+from regard.tasks.speech.lesson import Hearing, Maker, SpeechBatch, SpeechFeed, ctc_loss, settled, store_of
+from regard.text.running import RunningText
 
 SETTINGS = [
     part
@@ -141,3 +145,55 @@ def test_settings_that_cannot_be(
 ) -> None:
     assert train(calls, tmp_path / "out", "--set", setting) == 2
     assert said in capfd.readouterr().err
+
+
+def feed(place: Path, calls: Path, **changes: Any) -> tuple[SpeechFeed, Recordings]:
+    data = Recordings((calls,), ())
+    how = SpeechConfig(rate=8000, **changes)
+    tokenizer = RunningText.learn((each.text for each in data.read(data.train)), "characters")
+    store = store_of(place, data, data.train, tokenizer, how)
+    train = TrainConfig(batch_tokens=256)
+    return SpeechFeed(Maker(store, tokenizer, how), np.arange(len(store)), train), data
+
+
+def test_joined_recordings_say_all_that_is_said_in_them(calls: Path, tmp_path: Path) -> None:
+    many, data = feed(tmp_path / "store", calls, join=3, speed=0.0, silence=0.0)
+    texts = {each.text for each in data.read(data.train)}
+    plain = feed(tmp_path / "store", calls)[0]
+    seen: set[int] = set()
+    for epoch in range(4):
+        for position in range(many.count(epoch)):
+            batch, whole = many.batch(epoch, position), plain.batch(epoch, position)
+            assert batch.inputs.values.shape[0] <= whole.inputs.values.shape[0]
+            assert torch.equal(batch.tgt_out, many.batch(epoch, position).tgt_out)
+            for ids, length in zip(batch.tgt_out.tolist(), batch.lengths.tolist(), strict=True):
+                assert ids[length] == many.maker.tokenizer.end_id
+                said = many.maker.tokenizer.decode(ids[:length])
+                found = [n for n in range(1, 4) if spells(said, texts, n)]
+                assert found, said
+                seen |= set(found)
+    assert seen >= {1, 2, 3}
+
+
+def spells(said: str, texts: set[str], count: int) -> bool:
+    """Whether it is so many of the texts, one after the other."""
+    if count == 1:
+        return said in texts
+    return any(
+        said.startswith(f"{text} ") and spells(said[len(text) + 1 :], texts, count - 1) for text in texts
+    )
+
+
+def test_no_more_are_joined_than_may_be_trained_on(calls: Path, tmp_path: Path) -> None:
+    few = feed(tmp_path / "store", calls, join=50, longest=9.0)[0]
+    longest = float(few.maker.store["sound"].lengths.max()) / 8000
+    assert 1 < few.most < 50
+    assert few.most * longest <= 9.0
+    tokenizer, store = few.maker.tokenizer, few.maker.store
+    config = merge(Config(), TASK.defaults())
+    how = settled(config, few.maker.how, tokenizer, store).of(SpeechConfig)
+    assert longest * few.most < how.heard <= 9.0
+    alone = SpeechConfig(rate=8000)
+    assert settled(config, alone, tokenizer, store).of(SpeechConfig).heard == pytest.approx(
+        longest, abs=0.011
+    )
