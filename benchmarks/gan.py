@@ -6,7 +6,7 @@ test pictures stand in the last row. A run whose folder is finished is not train
 
 With `--steps` time is equal by counting: the first way trains for so many steps, the others for as many as
 take the processor as long. A step is timed first, each way in turn in a process of its own, so that what else
-the machine does while they train weighs nothing. Ways of one seed share their judge.
+the machine does while they train weighs nothing. Ways of one seed have one judge: it follows from the seed.
 
     python benchmarks/gan.py MNIST runs/gan --minutes 20 --seeds 1
     python benchmarks/gan.py MNIST runs/gan --steps 2000 --seeds 1 2 3 --ways attention none --name gan_ways
@@ -14,7 +14,6 @@ the machine does while they train weighs nothing. Ways of one seed share their j
 
 import argparse
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -28,7 +27,6 @@ WAYS = {"attention": [], "none": ["--set", "gan.attend=0"]}
 SCORES = ("classified", "taught", "coverage", "density", "precision", "recall", "frechet")
 REGARD = [sys.executable, "-m", "regard"]
 ROUNDS = 5
-JUDGE = "judge.safetensors"
 
 
 def step_seconds(flags: list[str]) -> float:
@@ -111,7 +109,7 @@ def measured(options: argparse.Namespace) -> tuple[dict[str, list[dict[str, Any]
             counts.write_text(json.dumps(equal_steps(options.ways, options.steps, options.set)))
         limits = json.loads(counts.read_text(encoding="utf-8"))
         told = ", ".join(f"{way} {count:,} of {1000 * each:.0f} ms" for way, (count, each) in limits.items())
-        budget = f"steps that take one thread equally long ({told}), one judge a seed"
+        budget = f"steps that take one thread equally long ({told}), one classifier a seed"
     found: dict[str, list[dict[str, Any]]] = {way: [] for way in options.ways}
     for seed in options.seeds:
         for way, runs in found.items():
@@ -125,10 +123,6 @@ def measured(options: argparse.Namespace) -> tuple[dict[str, list[dict[str, Any]
             flags += [word for setting in options.set for word in ("--set", setting)]
             name = f"{options.steps}s" if limits else f"{options.minutes:g}"
             folder = options.runs / f"{way}-{name}-{seed}"
-            judge = options.runs / f"{options.ways[0]}-{name}-{seed}" / JUDGE
-            if limits and judge.exists() and not (folder / JUDGE).exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                shutil.copy(judge, folder / JUDGE)
             runs.append(trained(options.data, folder, flags))
             print(way, seed, runs[-1], file=sys.stderr, flush=True)
     return found, budget

@@ -1,5 +1,6 @@
 """The page for models of pictures in a real browser: a picture is chosen, and what the API says is shown."""
 
+import base64
 import io
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,31 @@ def test_a_picture_that_is_chosen_is_named(
     page.locator(".notice", has_text="broken.png is no picture").wait_for()
     assert shown.errors == []
     context.close()
+
+
+DROP = """async ([held, name]) => {
+  const bytes = Uint8Array.from(atob(held), (each) => each.charCodeAt(0));
+  const file = new File([bytes], name, { type: "image/png" });
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(file);
+  document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_picture_may_be_dropped_anywhere_and_what_is_transparent_is_white(
+    browser: Any, seeing: Any, tmp_path: Path
+) -> None:
+    Image.new("RGBA", (24, 16), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{seeing.url}/#task=image")
+    page.locator(".seeing").wait_for()
+    with page.expect_request(lambda request: "classifications" in request.url) as asked:
+        held = base64.b64encode((tmp_path / "clear.png").read_bytes()).decode()
+        page.evaluate(DROP, [held, "clear.png"])
+    sent = asked.value.post_data_json["image"].split(",")[1]
+    image = Image.open(io.BytesIO(base64.b64decode(sent)))
+    assert image.format == "PNG"  # small: sent to the last pixel
+    image = image.convert("L")
+    assert (image.size, image.getextrema()) == ((24, 16), (255, 255))
+    page.close()

@@ -7,6 +7,7 @@ import { foot, top } from "./frame.js";
 import { notice } from "./notice.js";
 
 const LARGEST = 1024; // pixels of the longer side that are sent
+const SMALL = 256 * 256; // pixels
 const COLOURS = ["#e6194b", "#3cb44b", "#4363d8", "#f58231", "#911eb4", "#008080", "#9a6324", "#808000"];
 const ASKS = {
   image: { path: "v1/images/classifications", fields: { top: 8 }, show: labels },
@@ -77,11 +78,16 @@ export async function openSeer(root, signal, models) {
     canvas,
     found,
   );
-  desk.addEventListener("dragover", (event) => event.preventDefault());
-  desk.addEventListener("drop", (event) => {
-    event.preventDefault();
-    take(event.dataTransfer.files[0]);
-  });
+  // on the whole page: beside the card the browser would leave it and show the file
+  addEventListener("dragover", (event) => event.preventDefault(), { signal });
+  addEventListener(
+    "drop",
+    (event) => {
+      event.preventDefault();
+      take(event.dataTransfer.files[0]);
+    },
+    { signal },
+  );
   addEventListener("paste", (event) => take(event.clipboardData?.files[0]), { signal });
   root.replaceChildren(
     top(element("bdi", { class: "model" }, models[0].id)),
@@ -99,8 +105,13 @@ function sent(picture) {
     width: Math.max(1, Math.round(picture.width * scale)),
     height: Math.max(1, Math.round(picture.height * scale)),
   });
-  small.getContext("2d").drawImage(picture, 0, 0, small.width, small.height);
-  return small.toDataURL("image/jpeg", 0.92);
+  const ink = small.getContext("2d");
+  ink.fillStyle = "#fff"; // what is transparent lies on white, as in training
+  ink.fillRect(0, 0, small.width, small.height);
+  ink.drawImage(picture, 0, 0, small.width, small.height);
+  // a small one to the last pixel: what JPEG loses would be seen in it
+  const exact = small.width * small.height <= SMALL;
+  return exact ? small.toDataURL("image/png") : small.toDataURL("image/jpeg", 0.92);
 }
 
 function draw(canvas, picture) {
