@@ -47,8 +47,4 @@ def import_(options: Options) -> None:
             card=card,
         )
         known.add(options.folder, loaded, place)
-    task = task_named(loaded.config.task)
-    text = "the [MASK] sat" if task.verb == "fill" else "text"
-    how = f"regard {task.verb} -m {options.output}"
-    how = f"{how} recording.wav" if task.verb == "transcribe" else f"echo {text} | {how}"
-    note(f"{options.output} is ready: {how}")
+    note(f"{options.output} is ready: {task_named(loaded.config.task).usage(options.output)}")

@@ -3,7 +3,6 @@
 Settings are laid over each other: the defaults, the preset, the config file, then --set and --minutes.
 """
 
-import shlex
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -229,9 +228,7 @@ def train(options: Options) -> None:
 
         run(task, examples, _asked(options))
         if world.first:
-            how = " < text" if task.verb == "translate" else ""
-            how = f" --to LANG{how}" if options.pairs else how
-            note(f"use it: regard {task.verb} -m {shlex.quote(str(options.output))}{how}")
+            note(f"use it: {task.usage(options.output, '--to LANG' if options.pairs else '')}")
 
 
 def threes(values: list[str] | None) -> list[list[str]]:

@@ -70,6 +70,7 @@ class Task:
     name: ClassVar[str] = ""  # as the config has it
     noun: ClassVar[str] = "model"  # what a folder of it holds
     verb: ClassVar[str] = "show"  # what it is used with: regard VERB
+    given: ClassVar[str] = "< text"  # what follows the verb, as an example that people see
     pairs: ClassVar[bool] = False  # examples come as two aligned files, so that `--valid SRC TGT` is both
     keys: ClassVar[Mapping[str, Any]] = {}  # config tables of its own: name and dataclass
     looks: ClassVar[str] = ""  # "module:function" that shows what every head looked at, if there is one
@@ -183,6 +184,11 @@ class Task:
             raise UsageError(f"{folder} holds {with_article(self.noun)}, which --to {to} cannot hold{there}")
         module, _, name = self.exports[to].partition(":")
         getattr(import_module(module), name)(load_folder(folder), place)
+
+    def usage(self, folder: Path, flags: str = "") -> str:
+        """How a folder of it is used, as a line that can be typed."""
+        words = ["regard", self.verb, "-m", shlex.quote(str(folder)), flags, self.given]
+        return " ".join(filter(None, words))
 
     def _cannot(self, verb: str, folder: Path) -> UsageError:
         return UsageError(f"{folder} holds {with_article(self.noun)}, and regard {verb} does not know it")

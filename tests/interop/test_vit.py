@@ -61,7 +61,8 @@ def test_the_folder_is_used_like_any_other(tmp_path: Path, capfd: pytest.Capture
     assert "A classifier of pictures imported from" in (tmp_path / "own" / "README.md").read_text()
     picture = np.random.default_rng(1).integers(0, 256, (12, 12, 3), dtype=np.uint8)
     Image.fromarray(picture).save(tmp_path / "one.png")
-    capfd.readouterr()
+    told = f"own is ready: regard classify -m {tmp_path / 'own'} picture.jpg"
+    assert capfd.readouterr().err.splitlines()[-1].endswith(told)
     assert command(["classify", "-m", str(tmp_path / "own"), str(tmp_path / "one.png"), "--json"]) == 0
     found = json.loads(capfd.readouterr().out)
     pixels = (

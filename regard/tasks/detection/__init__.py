@@ -27,6 +27,7 @@ class Detection(Task):
     name = "detection"
     noun = "detector"
     verb = "detect"
+    given = "picture.jpg"
     models = ("transformer",)
     keys: ClassVar[Mapping[str, Any]] = {"detection": DetectionConfig}
     looks = "regard.look.pictured:look_at_picture"

@@ -41,6 +41,7 @@ class Gan(Task):
     name = "gan"
     noun = "generator of pictures"
     verb = "draw"
+    given = ""
     looks = "regard.look.drawn:look_at_drawing"
     serves = "regard.serving.drawings:Drawings"
     keys: ClassVar[Mapping[str, Any]] = {"gan": GanConfig}

@@ -31,6 +31,7 @@ class Image(Task):
     name = "image"
     noun = "classifier of pictures"
     verb = "classify"
+    given = "picture.jpg"
     models = ("encoder", "conv")
     keys: ClassVar[Mapping[str, Any]] = {"image": ImageConfig}
     looks = "regard.look.pictured:look_at_picture"

@@ -39,6 +39,7 @@ class Masked(Encoding):
     name = "masked"
     noun = "model that fills gaps"
     verb = "fill"
+    given = "'the [MASK] sat'"
     serves = "regard.serving.encoders:Fill"
     keys: ClassVar[Mapping[str, Any]] = {"embed": EmbedConfig, "masked": MaskedConfig}
     bases: ClassVar[Sequence[str]] = ("embed", "classify", "tag")

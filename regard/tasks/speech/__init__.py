@@ -27,6 +27,7 @@ class SpeechTask(Task):
     name = "speech"
     noun = "recogniser of speech"
     verb = "transcribe"
+    given = "recording.wav"
     models = ("speech",)
     serves = "regard.serving.transcriptions:Transcriptions"
     looks = "regard.look.heard:look_at_recording"
