@@ -91,10 +91,10 @@ def attend(
     2.0
     """
     scores, own = q.shape[-2] * k.shape[-2], q.device.type == "cpu"
-    gradients = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    gradients = learns(q, k, v)
     score = score or Dot(q.shape[-1] ** -0.5)
-    bare = own and scores <= NATIVE and gradients and bias is None and dropout == 0
-    if bare and score.scale is not None and fused.fits(q, k, v, mask):
+    if takes_native(q, k, v, mask=mask, bias=bias, score=score, dropout=dropout):
+        assert score.scale is not None
         return fused.attend(q, k, v, mask=mask, causal=causal, scale=score.scale)
     factors = None if own and scores <= SHORT and gradients else score.factors(q, k)
     options: dict[str, Any] = {
@@ -109,6 +109,27 @@ def attend(
     if factors is None:
         return attend_readable(q, k, v, **options)[0]
     return _sdpa(*factors, v, mask=_as_sdpa_mask(q, k, mask, causal, bias), causal=causal, dropout=dropout)
+
+
+def learns(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether gradients are needed."""
+    return torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+
+
+def takes_native(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    score: Score,
+    dropout: float,
+) -> bool:
+    """Whether the native loops are the way: a short sequence that learns, and a plain product."""
+    short = q.device.type == "cpu" and q.shape[-2] * k.shape[-2] <= NATIVE
+    bare = bias is None and dropout == 0 and score.scale is not None
+    return short and bare and learns(q, k, v) and fused.fits(q, k, v, mask)
 
 
 def _is_fused(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> bool:

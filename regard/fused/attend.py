@@ -13,6 +13,9 @@ from torch.autograd.function import once_differentiable
 
 from regard.fused.library import KINDS, Attention, call, heads, knows
 
+Window = tuple[int, int]  # keys that a query sees before its own place and after it; -1: all
+EVERYWHERE: Window = (-1, -1)
+
 
 def fits(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
     """Whether the loops can take it: one type and width, and a mask of keys alone (B or 1, 1, 1, S)."""
@@ -24,24 +27,36 @@ def fits(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float = 1.0
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    scale: float = 1.0,
+    window: Window = EVERYWHERE,
 ) -> Tensor:
     """q (B, H, T, K), k and v (B, H, S, K) -> (B, H, T, K), for what `fits`."""
-    out: Tensor = _Attend.apply(q, k, v, mask, causal, scale)  # type: ignore[no-untyped-call]
+    out: Tensor = _Attend.apply(q, k, v, mask, causal, scale, window)  # type: ignore[no-untyped-call]
     return out
 
 
 class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        *options: Any,  # causal, scale, window
     ) -> Tensor:
         seen = None if mask is None else mask[:, 0, 0].expand(q.shape[0], -1)
         seen = None if seen is None else seen if seen.stride(1) == 1 else seen.contiguous()
         ctx.save_for_backward(q, k, v, seen)
-        ctx.options = causal, scale
+        ctx.options = options
         out = _like(q)
-        layout = _layout(q, k, v, seen, causal, scale)
+        layout = _layout(q, k, v, seen, *options)
         layout.out = heads(out)
         call("attend", layout, 0)
         return out
@@ -55,7 +70,7 @@ class _Attend(torch.autograd.Function):
         layout.grad = heads(grad)
         layout.grad_q, layout.grad_k, layout.grad_v = map(heads, made)
         call("attend", layout, 1)
-        return *made, None, None, None
+        return *made, None, None, None, None
 
 
 def _like(x: Tensor) -> Tensor:
@@ -64,9 +79,11 @@ def _like(x: Tensor) -> Tensor:
     return x.new_empty(batch, length, n_heads, width).transpose(1, 2)
 
 
-def _layout(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, causal: bool, scale: float) -> Attention:
+def _layout(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, causal: bool, scale: float, window: Window
+) -> Attention:
     rows, n_heads, queries, width = q.shape
-    layout = Attention(KINDS[q.dtype], causal, rows, n_heads, queries, k.shape[2], width, scale)
+    layout = Attention(KINDS[q.dtype], causal, rows, n_heads, queries, k.shape[2], width, *window, scale)
     if seen is not None:
         layout.seen, layout.seen_step = seen.data_ptr(), seen.stride(0)
     layout.q, layout.k, layout.v = map(heads, (q, k, v))

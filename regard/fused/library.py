@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-VERSION = 1  # of the calls below; a library that was built from other sources is not used
+VERSION = 2  # of the calls below; a library that was built from other sources is not used
 MODULE = "regard.fused._native"
 OFF = "REGARD_NO_NATIVE"  # in the environment: do as if there were no library
 KINDS = {torch.float32: 0, torch.bfloat16: 1}  # the numbers of loops.h
@@ -34,6 +34,7 @@ class Attention(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("kind", "causal")),
         *((name, c_int64) for name in ("rows", "heads", "queries", "keys", "width")),
+        *((name, c_int64) for name in ("before", "after")),
         ("scale", c_float),
         ("seen", c_void_p),
         ("seen_step", c_int64),

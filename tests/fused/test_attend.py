@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.attend import attend_readable
+from regard.attention.masks import band_mask, join
 from regard.fused.attend import attend, fits
 
 SIZES = [
@@ -51,6 +52,27 @@ def test_it_is_the_formula(path: str, size: tuple[int, ...], hidden: str, kind: 
     loose = {"atol": 1e-5, "rtol": 1e-5} if kind == torch.float32 else {"atol": 3e-2, "rtol": 2e-2}
     for a, b in zip(ours, twin, strict=True):
         torch.testing.assert_close(a.float(), b, **loose)
+
+
+@pytest.mark.parametrize("size", [*SIZES, (1, 2, 16, 16, 8), (2, 1, 130, 130, 32)])
+@pytest.mark.parametrize("window", [(0, 0), (3, 0), (5, 2), (32, 8), (-1, 4), (7, -1), (6, 33)])
+@pytest.mark.parametrize("hidden", ["nothing", "padding"])
+def test_a_window_is_the_formula_with_a_band(
+    path: str, size: tuple[int, ...], window: tuple[int, int], hidden: str
+) -> None:
+    q, k, v, grad = inputs(size, torch.float32)
+    mask = None
+    if hidden == "padding":
+        mask = torch.rand(size[0], 1, 1, size[3]) > 0.3
+        mask[0] = False
+    before, after = (999 if each < 0 else each for each in window)
+    band = band_mask(size[2], size[3], before, after, q.device)
+    scale = size[-1] ** -0.5
+    attend(*inputs((1, 1, 200, 200, 64), torch.float32)[:3])  # what lies in the memory that is used again
+    ours = results(lambda *x: attend(*x, mask=mask, scale=scale, window=window), q, k, v, grad)
+    twin = results(lambda *x: attend_readable(*x, mask=join(mask, band))[0], q, k, v, grad)
+    for a, b in zip(ours, twin, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
 
 
 def test_a_number_that_is_none_stays_none(path: str) -> None:

@@ -105,7 +105,7 @@ using namespace regard;
 
 #define CALL extern "C" __attribute__((visibility("default")))
 
-CALL int32_t regard_fused_version() { return 1; }
+CALL int32_t regard_fused_version() { return 2; }
 
 CALL int64_t regard_fused_piece() { return ROWS; }
 

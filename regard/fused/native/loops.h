@@ -20,6 +20,7 @@ struct Heads {
 struct Attention {
     int32_t kind, causal;
     int64_t rows, heads, queries, keys, width;
+    int64_t before, after;  // keys that a query sees before its own place and after it; -1: all
     float scale;
     const uint8_t* seen;  // (B, S), 1 where a key may be seen; null: everywhere
     int64_t seen_step;    // from row to row of it
