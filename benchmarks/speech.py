@@ -41,7 +41,7 @@ def table(rows: Iterable[tuple[Path, str]], path: Path) -> Path:
 
 
 def trained(place: Path, rows: Rows, minutes: float, **settings: Any) -> Path:
-    """A model of these recordings; one that is finished is taken as it is."""
+    """A model of these recordings; one that is finished is taken as it is. Minutes that are 0 do not bind."""
     from regard.tasks.speech import TASK
     from regard.training.run import Asked, train
 
@@ -160,17 +160,18 @@ def truncated(options: argparse.Namespace, place: Path) -> None:
     """Truncated against full attention: what it costs in WER, and what 1 to 10 minutes of sound cost."""
     train, test = joined_rows(options, place / "joined")
     rows = []
-    for name, settings in (
-        ("truncated", {}),
-        ("full", {"attention.kind": "full", "attention.ahead": -1}),
+    windows = trained(place / "truncated", train, options.minutes, **HALF)
+    same = {"attention.kind": "full", "attention.ahead": -1, "train.max_steps": steps(windows)}
+    for name, model in (
+        ("truncated", windows),
+        ("full", trained(place / "full", train, 0, **HALF, **same)),
     ):
-        model = trained(place / name, train, options.minutes, **HALF, **settings)
         _, wer, _ = tested(model, test)
         rows.append([name, f"{steps(model):,}", f"{wer:.2%}", *(cost(model, minutes) for minutes in LONG)])
     head = ["attention", "steps", "WER", *(f"{minutes} min" for minutes in LONG)]
     note = (
-        f"{options.minutes:g} minutes each. The encoder at once, each length in a process of its own; memory "
-        "is what that process took at most beyond the loaded model."
+        f"{options.minutes:g} minutes, and as many steps with full attention. The encoder at once, each "
+        "length in a process of its own; memory is what that process took at most beyond the loaded model."
     )
     write_report("speech_truncated", "Truncated against full attention", head, rows, note)
 
