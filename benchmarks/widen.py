@@ -67,14 +67,17 @@ class Room:
             both = torch.cat([self.turned(keys), self.straight(values)])
         elif name == "inner":
             both = self.filled(both, shape[0])
-        else:
+        elif name != "narrow":
             both = both.repeat(self.copies, 1)
         weight, bias = both[:, :-1], both[:, -1]
         if name == "out":
             return self.straight(weight.T).T, bias
         if name == "outer":
             return self.filled(weight.T, shape[1]).T, bias
-        return torch.cat([self.inputs(part) for part in weight.split(self.old.d_model, 1)], 1), bias
+        parts = [self.inputs(part) for part in weight.split(self.old.d_model, 1)]
+        if len(parts) == 3:  # what foresees tokens: the third is what its heads have seen
+            parts[2] = self.straight(weight[:, 2 * self.old.d_model :].T).T
+        return torch.cat(parts, 1), bias
 
 
 def widened(model: Any, room: Room, new: Any) -> Any:
@@ -86,12 +89,19 @@ def widened(model: Any, room: Room, new: Any) -> Any:
             into[name] = weight.repeat(room.copies)
         elif part == "embedding":
             into[name] = weight.repeat(1, room.copies) / room.copies**0.5  # it is scaled by the root of D
+        elif kind == "output_weight":
+            into[name] = weight
         elif kind == "weight":
             bias = f"{name.removesuffix('weight')}bias"
             into[name], into[bias] = room.linear(part, weight, held[bias], into[name].shape)
     for name in into.keys() - held.keys():  # layers that are new: what they add is zero
         if name.rsplit(".", 2)[-2] in ("out", "outer"):
             into[name] = torch.zeros_like(into[name])
+    for kind in ("weight", "bias"):  # what foresees tokens sees the source as the last layer does
+        last, now = (
+            f"decoder.{each.decoder_layers - 1}.cross.key_value.{kind}" for each in (room.old, room.new)
+        )
+        into[now] = into[last]
     new.load_state_dict(into)
     return new.eval()
 

@@ -132,7 +132,7 @@ class ModelConfig:
     output_transform: bool = (
         False  # model.kind=encoder: a product, the activation and a norm before the output
     )
-    upsample: int = 2  # model.kind=ctc: places to write in, for each token of the source
+    upsample: float = 2.0  # model.kind=ctc: places to write in, for each token of the source
     draft: int = 4  # model.kind=blockwise: tokens that are proposed together
     bigrams: int = 0  # rows of a table of pairs of neighbours that is added to the embeddings; 0: none
 

@@ -1,11 +1,12 @@
 """Blockwise decoding: several tokens are proposed, read in one pass, and kept as far as they are right.
 
-    read     y, d_1 ... d_{k-1}       the token that is known to come, and what the heads propose after it
+    read     y, d_1 ... d_{k-1}       the token that is known to come, and what is proposed after it
     say      g_1 ... g_k              what the model says after each of them
     keep     y, d_1 ... d_a, g_{a+1}  as long as d_i = g_i
 
-So every token is the one that greedy search would have taken, and each pass gives one at least. Rows go on at
-their own pace, one after the other; the engine has them side by side. The model is `regard.models.blockwise`.
+So every token is the one that greedy search would have taken, and each pass gives one at least. No more is
+proposed than is likely to be right. Rows go on at their own pace, one after the other; the engine has them
+side by side. The model is `regard.models.blockwise`.
 """
 
 from typing import Any
@@ -16,9 +17,13 @@ from regard.decoding.search import Hypothesis, Rules, log_probabilities
 from regard.decoding.way import STEPS, Wanted
 from regard.models.blockwise import back_to
 
+WORTH = -1.9  # log p of all that is proposed: what is less likely costs more to read than it saves
+
 
 class Blockwise:
     """Greedy, several tokens a pass; a beam and draws go step by step."""
+
+    refines = False
 
     def check(self, wanted: Wanted) -> None:
         """What a step by step search can do."""
@@ -58,12 +63,29 @@ def written(
             if kept < len(proposed) and token != int(proposed[kept]):
                 break
         state = back_to(after, state.length + kept)
-        last = torch.tensor(ids[-1], device=proposed.device)
-        drafts = model.project(model.draft(hidden[0, kept - 1], last)).float()  # (k - 1, V)
-        room = most - len(ids) - 1  # no more than may still be read
-        proposed = torch.cat([last[None], drafts.argmax(-1)])[: max(1, room + 1)]
+        proposed = proposals(model, hidden[:, kept - 1 : kept], state, rules, row, ids)
+
+
+def proposals(
+    model: Any, hidden: torch.Tensor, state: Any, rules: Rules, row: torch.Tensor, ids: list[int]
+) -> torch.Tensor:
+    """The last of the ids, which hidden (1, 1, D) said, and what is foreseen after it: (T,)."""
+    found, sure = ids[-1:], 0.0
+    room = int(rules.most[row]) - len(ids) - 1  # no more than may still be read
+    for place in range(min(model.ahead, room)):
+        hidden = model.foresee(hidden, torch.tensor([found[-1:]], device=hidden.device), state)
+        logits = model.drafter.project(hidden[0]).float()
+        logp = log_probabilities(logits, rules, len(ids) + place, row[None])[0]
+        best = int(logp.argmax())
+        sure += float(logp[best])
+        if sure < WORTH:
+            break
+        found.append(best)
+        if best == rules.specials.end:
+            break
+    return torch.tensor(found, device=hidden.device)
 
 
 WAY = Blockwise()
 
-__all__ = ["WAY", "Blockwise", "written"]
+__all__ = ["WAY", "Blockwise", "proposals", "written"]

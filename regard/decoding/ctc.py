@@ -27,6 +27,8 @@ NEVER = float("-inf")
 class Aligned:
     """One path, or the outputs of many."""
 
+    refines = False
+
     def check(self, wanted: Wanted) -> None:
         """It searches, and a bound has one answer."""
         refuse_draws(wanted)

@@ -43,6 +43,8 @@ class Canvas:
 class MaskPredict:
     """All places at once, some of them again."""
 
+    refines = True
+
     def check(self, wanted: Wanted) -> None:
         """As many outputs as lengths."""
         refuse_draws(wanted)

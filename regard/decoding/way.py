@@ -86,6 +86,8 @@ class Wanted:
 class Way(Protocol):
     """A way to write with a model."""
 
+    refines: bool  # several lengths are tried, and what was written is written again
+
     def check(self, wanted: Wanted) -> None:
         """Refuse what it cannot do, before anything is read."""
         ...
@@ -97,6 +99,8 @@ class Way(Protocol):
 
 class Steps:
     """One token after the other."""
+
+    refines = False
 
     def check(self, wanted: Wanted) -> None:
         """Lengths are not in its hands."""

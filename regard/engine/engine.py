@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
+from regard.decoding.blockwise import WORTH
 from regard.decoding.search import Hypothesis, Rules
 from regard.decoding.way import Wanted
 from regard.engine import library
@@ -99,6 +100,7 @@ class Engine:
             end=rules.specials.end,
             vocab_size=2**31 - 1 if rules.vocab_size is None else rules.vocab_size,
             banned=sorted(set(rules.specials.never)),
+            worth=WORTH,
             cancel=cancel,
         )
         found = self._packed.translate(call, self._places.table(max(*map(len, sources), *most)))

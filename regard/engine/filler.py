@@ -10,6 +10,7 @@ equals in fp32. The likeliest path of CTC asks for no value in between, and is o
 Before this file: `library.py`; after it: `regard.tasks.translation.load`.
 """
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class PackedFiller:
         self._packed = Packed(weights, precision=self.precision)
         self._places = Places(model.embedding.positions, self._packed.d_model, self._packed.planes)
         self._signs = torch.empty(0, self._packed.d_model)
-        self._upsample: int = getattr(model, "upsample", 0)  # places of a CTC model for each source token
+        self._upsample: float = getattr(model, "upsample", 0.0)  # places of a CTC model for each source token
 
     def answer(
         self, sources: Sequence[Sequence[int]], rules: Rules, wanted: Wanted, *, batch_size: int = 32
@@ -78,7 +79,7 @@ class PackedFiller:
         order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
         found: list[list[Hypothesis]] = [[] for _ in sources]
         if self._upsample and wanted.decode.beam == 1 and not wanted.bounded:
-            for places in _passes([len(sources[number]) * self._upsample for number in order]):
+            for places in _passes([self._room(sources[number]) for number in order]):
                 wanted.check_time()
                 some = [order[place] for place in places]
                 for number, one in zip(some, self._paths([sources[n] for n in some], rules), strict=True):
@@ -97,7 +98,8 @@ class PackedFiller:
     def _paths(self, sources: Sequence[Sequence[int]], rules: Rules) -> list[Hypothesis]:
         """What the likeliest path of each source says, as `regard.decoding.ctc` has it, in one call."""
         specials, ids = rules.specials, array("i", chain.from_iterable(sources))
-        count, longest = len(ids) * self._upsample, max(map(len, sources)) * self._upsample
+        lengths = array("i", map(self._room, sources))
+        count, longest = sum(lengths), max(lengths)
         said, logp = array("i", bytes(4 * count)), array("f", bytes(4 * count))
         banned = array("i", {*specials.never, specials.end} - {specials.blank})
         starts = array("i", accumulate(map(len, sources), initial=0))
@@ -107,7 +109,8 @@ class PackedFiller:
             tensors={
                 "starts": starts,
                 "banned": banned,
-                "places": self._places.table(longest if self._packed.planes else longest // self._upsample),
+                "lengths": lengths,
+                "places": self._places.table(longest if self._packed.planes else max(map(len, sources))),
                 "signs": self._signs_of(longest),
                 "out_ids": said,
                 "out_logp": logp,
@@ -117,12 +120,16 @@ class PackedFiller:
                 "threads": self.threads,
                 "limit": self._packed.vocab_size if rules.vocab_size is None else rules.vocab_size,
                 "banned_count": len(banned),
-                "upsample": self._upsample,
+                "at_once": 1,
                 "unknown": specials.mask,
             },
         )
-        ends = [each * self._upsample for each in starts]
+        ends = accumulate(lengths, initial=0)
         return [spoken(said[a:b].tolist(), sum(logp[a:b]), specials.blank) for a, b in pairwise(ends)]
+
+    def _room(self, source: Sequence[int]) -> int:
+        """Places that a CTC model writes into."""
+        return math.ceil(len(source) * self._upsample)
 
     # What the ways of decoding ask --------------------------------------------------------------------
 

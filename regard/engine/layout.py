@@ -43,10 +43,11 @@ class Request(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("count", "slots", "threads", "beam", "n_best", "begin", "end")),
         *((name, c_int32) for name in ("vocab_size", "banned_count")),
-        ("penalty", c_double),
+        *((name, c_double) for name in ("penalty", "worth")),
         *((name, c_void_p) for name in ("ids", "starts", "least", "most", "banned")),
         *((name, c_void_p) for name in ("places", "cancel", "out_starts")),
-        *((name, c_void_p) for name in ("out_ids", "out_lengths", "out_counts", "out_scores", "out_cut")),
+        *((name, c_void_p) for name in ("out_ids", "out_lengths", "out_counts", "out_passes")),
+        *((name, c_void_p) for name in ("out_scores", "out_cut")),
     ]
 
 
@@ -68,7 +69,7 @@ class Encode(Structure):
 class Fill(Structure):
     _fields_ = [
         *((name, c_int32) for name in ("rows", "threads", "limit", "banned_count", "encode")),
-        *((name, c_int32) for name in ("upsample", "unknown")),
+        *((name, c_int32) for name in ("at_once", "unknown")),
         *((name, c_void_p) for name in ("ids", "starts", "memory", "states", "lengths", "banned")),
         *((name, c_void_p) for name in ("places", "signs", "out_ids", "out_logp", "logits")),
     ]

@@ -45,6 +45,7 @@ class Call:
     end: int
     vocab_size: int
     banned: Sequence[int]
+    worth: float = 0.0  # the least log p of all tokens that are proposed, where some are
     cancel: "ctypes.c_int32 | None" = None  # set to 1 from another thread: the call ends after this step
 
 
@@ -55,6 +56,7 @@ class Output:
     ids: list[int]
     score: float
     cut: bool
+    passes: int = 0  # of the decoder
 
 
 SHARES = 8  # of what is bound, each call may have one, whatever the others have
@@ -287,11 +289,12 @@ class _Arrays:
         self.out_ids = array("i", bytes(4 * room))
         self.out_lengths = array("i", bytes(4 * outputs))
         self.out_counts = array("i", bytes(4 * count))
+        self.out_passes = array("i", bytes(4 * count))
         self.out_scores = array("d", bytes(8 * outputs))
         self.out_cut = array("B", bytes(outputs))
 
     def request(self, call: Call, places: torch.Tensor | None) -> Request:
-        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty")
+        numbers = ("slots", "threads", "beam", "n_best", "begin", "end", "vocab_size", "penalty", "worth")
         addresses = {name: each.buffer_info()[0] for name, each in vars(self).items()}
         return Request(
             count=len(call.sources),
@@ -312,7 +315,12 @@ class _Arrays:
             begins = [start + j * most for j in range(count)]
             found.append(
                 [
-                    Output(ids[begin : begin + lengths[at]].tolist(), scores[at], bool(cut[at]))
+                    Output(
+                        ids[begin : begin + lengths[at]].tolist(),
+                        scores[at],
+                        bool(cut[at]),
+                        self.out_passes[i],
+                    )
                     for begin, at in zip(begins, places, strict=True)
                 ]
             )

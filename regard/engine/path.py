@@ -17,7 +17,7 @@ from typing import Any
 from regard.errors import UsageError
 from regard.process import machine
 
-VERSION = 19  # of the calls; a library that was built from other sources is not used
+VERSION = 20  # of the calls; a library that was built from other sources is not used
 PRECISIONS = ("fp32", "int8", "bf16")  # of the packed weights; their numbers in kernels.h
 SIZES = (64, 2048, 512)  # rows, columns, what is summed, in products that are timed
 ROWS = (1, 32)  # of those by which a path is chosen for a model: a sentence alone, and a batch

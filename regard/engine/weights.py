@@ -56,7 +56,7 @@ class Weights:
     gated: bool
     post_norm: bool
     planes: int  # of a head, turned by rotary positions; 0: position vectors are added to the embeddings
-    drafts: int  # heads that propose tokens
+    drafts: int  # tokens that are foreseen after the next one
     pairs: int  # rows of the table of neighbours; 0: there is none
     eps: float
     source_scale: float
@@ -130,7 +130,7 @@ def lay_out(model: Any) -> Weights:
         gated=first.feed_forward.gated,
         post_norm=not first.around_attention.first,
         planes=_planes(first.attention),
-        drafts=len(getattr(model, "drafts", ())),
+        drafts=getattr(model, "ahead", 0),
         pairs=0 if pairs is None else len(pairs.weight),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
@@ -191,7 +191,7 @@ def _tensors(model: Any) -> Iterator[Pair]:
         yield _joined([_keys_values(layer.cross) for layer in decoder])
     if decoder:
         yield model.output_weight, getattr(model, "output_bias", None)
-        yield from _drafts(getattr(model, "drafts", ()))
+        yield from _drafter(getattr(model, "drafter", None), decoder[-1])
     norm = model.embedding.norm
     yield (None, None) if isinstance(norm, nn.Identity) else _gain_and_shift(norm)
     yield model.embedding.weight, None
@@ -199,17 +199,19 @@ def _tensors(model: Any) -> Iterator[Pair]:
     yield getattr(getattr(model, "bigrams", None), "weight", None), None
 
 
-def _drafts(heads: Any) -> Iterator[Pair]:
-    """The heads that propose tokens: their first matrices one below the other, then the second of each."""
-    if not len(heads):
+def _drafter(drafter: Any, last: Any) -> Iterator[Pair]:
+    """What foresees tokens, with the heads of the last layer; what they see begins with a whole panel."""
+    if drafter is None:
         return
-    more = _padded(heads[0].inner.out_features) - heads[0].inner.out_features
-    firsts = [F.pad(head.inner.weight, (0, 0, 0, more)) for head in heads]
-    biases = [head.inner.bias for head in heads]
-    bias = None if biases[0] is None else torch.cat([F.pad(each, (0, more)) for each in biases])
-    yield torch.cat(firsts), bias
-    for head in heads:
-        yield head.outer.weight, head.outer.bias
+    heads, both = last.cross.n_heads, drafter.query.in_features
+    own, seen = drafter.inner.weight.split([both, drafter.inner.in_features - both], 1)
+    width = seen.shape[1] // heads
+    seen = F.pad(seen.view(-1, heads, width), (0, _padded(width) - width)).flatten(1)
+    yield _pad_heads(drafter.query, heads)
+    yield torch.cat([F.pad(own, (0, _padded(both) - both)), seen], 1), drafter.inner.bias
+    yield drafter.outer.weight, drafter.outer.bias
+    yield drafter.narrow.weight, drafter.narrow.bias
+    yield drafter.output_weight, None
 
 
 def _all_of(layers: Any) -> Iterator[Pair]:

@@ -1,8 +1,8 @@
 """The Transformer that writes at once into more places than it needs (CTC; Libovický and Helcl 2018).
 
-The source is up-sampled: `model.upsample` places for each of its tokens. Each of them says a token, or
-nothing (the blank); what is said twice in a row is said once, and the blanks fall out. So the length comes by
-itself. Before this file: `parallel.py`; written with by `regard.decoding.ctc`, taught by
+The source is up-sampled: `model.upsample` places for each of its tokens, rounded up. Each of them says a
+token, or nothing (the blank); what is said twice in a row is said once, and the blanks fall out. So the
+length comes by itself. Before this file: `parallel.py`; written with by `regard.decoding.ctc`, taught by
 `regard.training.ctc`.
 """
 
@@ -29,7 +29,7 @@ class Ctc(AtOnce):
 
     def places(self, state: Read, unknown: int) -> tuple[Tensor, Tensor]:
         """Outputs of which nothing is known yet: ids (B, T), and where they are real (B, T)."""
-        return canvas(state.lengths * self.upsample, unknown)
+        return canvas((state.lengths.double() * self.upsample).ceil().long(), unknown)
 
 
 def canvas(lengths: Tensor, unknown: int) -> tuple[Tensor, Tensor]:

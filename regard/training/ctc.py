@@ -35,7 +35,7 @@ class Aligned(OfPairs):
         specials: Specials = OUR_SPECIALS,
         *,
         glance: float = 0.0,
-        upsample: int = 2,
+        upsample: float = 2.0,
     ) -> None:
         super().__init__(label_smoothing)
         self.specials, self.glance, self.upsample = specials, glance, upsample
@@ -54,14 +54,14 @@ class Aligned(OfPairs):
         first, end = store.tgt.offsets[:-1], store.tgt.offsets[1:]
         repeats = np.where(end > first, same[np.maximum(end - 1, 0)] - same[first], 0)
         needed = (end - first) + repeats
-        fits: npt.NDArray[np.bool_] = needed <= self.upsample * store.src_lengths
+        fits: npt.NDArray[np.bool_] = needed <= np.ceil(self.upsample * store.src_lengths)
         return fits
 
     def unfit(self, count: int, pairs: int) -> str:
         """With the number that is too small."""
         return (
             f"{count:,} of {pairs:,} pairs are not learned from: their targets need more places than "
-            f"{self.upsample} for each token of the source (model.upsample)"
+            f"{self.upsample:g} for each token of the source (model.upsample)"
         )
 
     def losses(self, model: Any, batch: Batch) -> Iterator[Loss]:

@@ -1,48 +1,71 @@
-"""What teaches the heads that propose tokens: each foresees one further ahead than the model itself.
+"""What teaches a model to foresee its own next tokens: each step looks one further ahead than the last.
 
-    loss = 1 / (k - 1) Σ_i Σ_t -log p_i(y_{t+i} | h_t, y_t)
+    loss = 1 / (k - 1) Σ_i Σ_t -log p_i(g_{t+i} | h_t, y_t ... y_{t+i-1})
 
-Where the model under the heads learns too, its own teacher forcing is added. It is `regard.models.blockwise`.
+y are the tokens of the target, h what the model makes of them, and g what the model itself says after them:
+what it would not say is never kept, whoever foresees it. Where the model learns too, g is the target, and
+its own teacher forcing is added. It is `regard.models.blockwise`.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Self
 
 import torch
+from torch import Tensor
 
+from regard.config import Config
 from regard.data.batch import Batch
-from regard.training.loss import OfPairs, token_loss
+from regard.text.tokenizer import Specials
+from regard.training.loss import SLICE, OfPairs, token_loss
 from regard.training.objective import Loss
+
+SHARE = 0.25  # of the places of a batch that are learned from
 
 
 class Drafted(OfPairs):
-    """Heads that look further ahead."""
+    """Tokens further ahead, from some of the places of a batch: neighbours teach much the same."""
+
+    share = SHARE
+
+    @classmethod
+    def of(cls, config: Config, specials: Specials, *, measuring: bool = False) -> Self:
+        """All places count where it is measured."""
+        made = super().of(config, specials, measuring=measuring)
+        made.share = 1.0 if measuring else SHARE
+        return made
 
     def losses(self, model: Any, batch: Batch) -> Iterator[Loss]:
         """One loss."""
-        smoothing = self.label_smoothing
+        goals, mask = batch.tgt_out, batch.tgt_mask
         with torch.no_grad() if model.frozen else nullcontext():
-            hidden = model(batch.inputs, batch.tgt_in)  # (B, T, D)
+            hidden, state = model.read(batch.tgt_in, model.start(batch.inputs))  # (B, T, D)
         total = hidden.new_zeros(())
-        if not model.frozen:
-            total = token_loss(model, hidden, batch.tgt_out, batch.tgt_mask, label_smoothing=smoothing)
-        drafts = model.draft(hidden, batch.tgt_out)  # (B, T, k - 1, D)
-        count = drafts.shape[2]
-        for i in range(min(count, hidden.shape[1] - 1)):
-            ahead = slice(i + 1, None), slice(None, hidden.shape[1] - i - 1)
-            total = (
-                total
-                + token_loss(
-                    model,
-                    drafts[:, ahead[1], i],
-                    batch.tgt_out[:, ahead[0]],
-                    batch.tgt_mask[:, ahead[0]],
-                    label_smoothing=smoothing,
-                )
-                / count
-            )
+        if model.frozen:
+            goals = said(model, hidden)
+        else:
+            total = token_loss(model, hidden, goals, mask, label_smoothing=self.label_smoothing)
+        length, drafter = hidden.shape[1], model.drafter
+        places = torch.randperm(length)[: math.ceil(length * self.share)].sort().values.to(hidden.device)
+        foreseen, part = hidden[:, places], len(places) / length
+        for i in range(min(model.ahead, length - 1)):
+            near = places + i + 1 < length  # there is a token so far ahead
+            places, foreseen = places[near], foreseen[:, near]
+            if not len(places):
+                break
+            foreseen = model.foresee(foreseen, batch.tgt_out[:, places + i], state)
+            further, narrow = places + i + 1, drafter.narrow(foreseen)
+            loss = token_loss(drafter, narrow, goals[:, further], mask[:, further], label_smoothing=0.0)
+            total = total + loss / (model.ahead * part)
         yield Loss(total)
 
 
-__all__ = ["Drafted"]
+@torch.no_grad()
+def said(model: Any, hidden: Tensor) -> Tensor:
+    """The likeliest tokens (B, T) at hidden (B, T, D), some at a time."""
+    rows = torch.split(hidden.flatten(0, 1), max(1, SLICE // len(model.output_weight)))
+    return torch.cat([model.project(some).argmax(-1) for some in rows]).view(hidden.shape[:2])
+
+
+__all__ = ["Drafted", "said"]

@@ -1,4 +1,4 @@
-"""Blockwise decoding says what greedy search says, whatever its heads propose."""
+"""Blockwise decoding says what greedy search says, whatever is proposed."""
 
 import pytest
 import torch
@@ -42,12 +42,15 @@ def test_the_output_is_that_of_greedy_search(seed: int, least: float) -> None:
     assert [each.score for (each,) in found] == pytest.approx([each.score for each in wanted], rel=1e-4)
 
 
-def test_heads_that_are_right_save_passes() -> None:
-    """A model that says one token for ever, and heads that say it too."""
+def test_what_is_foreseen_rightly_saves_passes() -> None:
+    """A model that says one token for ever, and foresees it too."""
     model = blockwise(1)
     with torch.no_grad():
         model.own_output = torch.nn.Parameter(torch.zeros(V, 16))
         model.output_bias = torch.nn.Parameter(torch.arange(V).float())
+        model.drafter.narrow.weight.zero_()
+        model.drafter.narrow.bias.fill_(1.0)
+        model.drafter.output_weight.copy_(torch.arange(V).float()[:, None].expand(V, 16))
     rules = Rules(torch.tensor([0]), torch.tensor([13]))
     with torch.inference_mode():
         state = model.start(pad_sources(SOURCES[:1]))

@@ -1,5 +1,6 @@
 """Kinds that write several tokens at once: what teaches them, and that it does."""
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from regard.data.batch import collate
 from regard.decoding.lattice import collapse
 from regard.errors import DataError, UsageError
 from regard.models import build
+from regard.models.blockwise import RANK, Drafter
 from regard.text.tokenizer import OUR_SPECIALS
 from regard.training import loop
 from regard.training.ctc import Aligned, _ctc
+from regard.training.drafting import Drafted
 from regard.training.filling import MaskPredict, draw_hidden
 from regard.training.state import State
 from regard.training.trainer import Trainer
@@ -150,13 +153,57 @@ def test_a_glance_shows_labels_of_a_path_that_says_the_target(toy: Any) -> None:
     assert any(OUR_SPECIALS.mask not in row[on].tolist() for row, on in zip(all_shown, real, strict=True))
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_what_foresees_learns_each_token_from_those_before_it(toy: Any, frozen: bool) -> None:
+    """Against a loop over sentences, places and tokens ahead."""
+    torch.manual_seed(4)
+    model = build(toy.config(model__kind="blockwise", model__dropout=0.0, model__draft=4)).eval()
+    model.frozen, batch = frozen, batch_of(toy)
+    (found,) = Drafted.of(toy.config(), OUR_SPECIALS, measuring=True).losses(model, batch)
+    hidden = model(batch.inputs, batch.tgt_in)
+    own = model.project(hidden)
+    goals = own.argmax(-1) if frozen else batch.tgt_out
+    wanted = 0.0 if frozen else F.cross_entropy(own[batch.tgt_mask], goals[batch.tgt_mask], reduction="sum")
+    for row, length in enumerate(batch.tgt_mask.sum(1).tolist()):
+        state = model.start(batch.inputs).select(torch.tensor([row]))
+        for place in range(length):
+            foreseen = hidden[row : row + 1, place : place + 1]
+            for after in range(place + 1, min(length, place + 4)):
+                foreseen = model.foresee(foreseen, batch.tgt_out[row, after - 1].view(1, 1), state)
+                said = model.drafter.project(foreseen[0])
+                wanted = wanted + F.cross_entropy(said, goals[row, after : after + 1]) / 3
+    assert float(found.total.detach()) == pytest.approx(float(wanted.detach()), rel=1e-4)
+
+
+def test_what_foresees_learns_from_some_places_as_from_all(toy: Any) -> None:
+    torch.manual_seed(6)
+    model, batch = build(toy.config(model__kind="blockwise", model__dropout=0.0)).eval(), batch_of(toy)
+    model.frozen = True
+    with torch.no_grad():
+        (whole,) = Drafted.of(toy.config(), OUR_SPECIALS, measuring=True).losses(model, batch)
+        some = [float(each.total) for _ in range(200) for each in Drafted(0.0).losses(model, batch)]
+    assert len(set(some)) > 3
+    assert np.mean(some) == pytest.approx(float(whole.total), rel=0.1)
+
+
+def test_what_foresees_begins_as_the_output_layer() -> None:
+    """In as many dimensions as there are it is the same product, in fewer the nearest one."""
+    torch.manual_seed(2)
+    hidden = torch.randn(5, 96)
+    for rank in (48, 96):
+        drafter, output = Drafter(96, 101), torch.randn(101, rank) @ torch.randn(rank, 96)
+        drafter.begin(output)
+        off = (drafter.project(hidden) - hidden @ output.T).norm() / (hidden @ output.T).norm()
+        assert off < (1e-4 if rank <= RANK else 0.5)
+
+
 def test_pairs_that_fit_are_those_that_have_a_path(toy: Any) -> None:
-    for upsample in (1, 2):
+    for upsample in (1, 1.5, 2):
         fits = Aligned(upsample=upsample).fitting(toy.store)
         for row, fit in enumerate(fits):
             ids = toy.store.tgt.sentence(row).tolist()
             needed = len(ids) + sum(a == b for a, b in pairwise(ids))
-            assert fit == (needed <= upsample * toy.store.src_lengths[row])
+            assert fit == (needed <= math.ceil(upsample * toy.store.src_lengths[row]))
 
 
 def test_pairs_that_do_not_fit_are_counted_and_said(tmp_path: Path, capsys: Any) -> None:

@@ -15,19 +15,6 @@ float log_mass(const Mass* parts, int count) {
     return peak + std::log(total);
 }
 
-// Rows of one sentence stand together; they are taken head by head, so that what they share is read once.
-template <class Work>
-void Worker::by_head(const std::vector<Row>& rows, int part, const Work& work) {
-    int heads = model_.shape.decoder.kv_heads, m = (int)rows.size(), item = 0;
-    const int begin = from(m * heads, part), end = to(m * heads, part);
-    for (int first = 0, last = 0; first < m; first = last) {
-        while (last < m && rows[(size_t)last].memory == rows[(size_t)first].memory) last++;
-        for (int head = 0; head < heads; head++)
-            for (int r = first; r < last; r++, item++)
-                if (item >= begin && item < end) work(r, head);
-    }
-}
-
 // Each query head that shares these keys; its weights are copied to (heads, count) where they are asked for.
 void Worker::look(const float* q, const Seen& seen, int row, int head, float* weights) {
     const Side& side = model_.shape.decoder;

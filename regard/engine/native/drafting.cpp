@@ -11,13 +11,12 @@ namespace regard {
 
 namespace {
 
-constexpr uint64_t ENCODE = 2;
+constexpr uint64_t ENCODE = 2, FORESEE = 4;
 constexpr int NEW_TOKENS = 768;  // source tokens that are encoded together
-constexpr float WORTH = -1.9f;   // log p below which a token that is proposed costs more to read than it saves: about 0.15
 
 }  // namespace
 
-// All layers over several tokens a sentence; what they come to stays on the desk, for the heads.
+// All layers over several tokens a sentence; what they come to stays on the desk, for what foresees.
 void Worker::check(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
                    std::vector<Mass>& masses, const int& stride) {
     decode(rows, true, true);
@@ -33,58 +32,72 @@ void Worker::check(const std::vector<Row>& rows, const std::vector<Group>& group
     });
 }
 
-// What the heads say after the tokens that were kept: d = h + W relu(V [h; E[y]]).
-void Worker::propose(const std::vector<Kept>& kept, const std::vector<Row>& drafts, const std::vector<Group>& groups,
-                     std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride) {
-    const int d = model_.shape.d_model, wide = (2 * d + PANEL - 1) / PANEL * PANEL;
-    const int heads = (int)model_.drafts.size();
-    const size_t width = (size_t)model_.x_stride();
-    auto count = [&] { return (int)kept.size(); };
-    share([&](int part) {
-        for (int i = from(count(), part); i < to(count(), part); i++) {
-            const float* h = desk_.closed.get() + (size_t)kept[(size_t)i].row * width;
-            float* both = desk_.joined.get() + (size_t)i * (size_t)wide;
-            std::memcpy(desk_.kept.get() + (size_t)i * width, h, width * sizeof(float));
-            std::memcpy(both, h, (size_t)d * sizeof(float));
-            k_.embed(model_.target_embedding + (size_t)kept[(size_t)i].id * (size_t)d, nullptr, model_.shape.target_scale, d,
-                     both + d);
-            std::fill(both + 2 * d, both + wide, 0.0f);
-        }
-    });
-    share([&](int part) {
-        const int m = count();
-        Rows rows = prepare(desk_.joined.get(), rows_of(m, part), 2 * d, wide);
-        multiply(model_.draft_inner, rows, m, part, desk_.opened.get(), RELU);
-    });
-    for (int head = 0; head < heads; head++)
+// What the next token is foreseen from, without what is seen of the source: that comes later.
+void Worker::join(const std::vector<Kept>& kept, bool read) {
+    const int d = model_.shape.d_model, wide = model_.joined_width();
+    const float* rows = read ? desk_.closed.get() : desk_.drafted.get();
+    for (size_t i = 0; i < kept.size(); i++) {
+        float* both = desk_.joined.get() + i * (size_t)wide;
+        std::memcpy(both, rows + (size_t)kept[i].row * (size_t)model_.x_stride(), (size_t)d * sizeof(float));
+        k_.embed(model_.target_embedding + (size_t)kept[i].id * (size_t)d, nullptr, model_.shape.target_scale, d, both + d);
+        std::fill(both + 2 * d, both + model_.looked_from(), 0.0f);
+    }
+}
+
+// A token further, for each of the rows; the last decoder layer's keys and values are what is seen.
+void Worker::foresee(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+                     std::vector<Mass>& masses, const int& stride) {
+    const Drafter& w = model_.drafter;
+    const int wide = model_.joined_width();
+    auto count = [&] { return (int)rows.size(); };
+    auto product = [&](const Matrix& matrix, const Buffer<float>& from, int from_stride, Buffer<float>& to, Activation activation,
+                       const float* residual) {
         share([&](int part) {
-            const Matrix& w = model_.drafts[(size_t)head];
             const int m = count();
-            const float* opened = desk_.opened.get() + (size_t)head * (size_t)wide;
-            Rows rows = prepare(opened, rows_of(m, part), w.k, model_.draft_inner.width());
-            float* out = desk_.drafted.get() + (size_t)head * (size_t)m * width;
-            multiply(w, rows, m, part, out, LINEAR, desk_.kept.get());
+            multiply(matrix, prepare(from.get(), rows_of(m, part), matrix.k, from_stride), m, part, to.get(), activation,
+                     residual, wide);
         });
+    };
+    product(w.query, desk_.joined, wide, desk_.projected, LINEAR, nullptr);
     share([&](int part) {
-        Rows rows = prepare(desk_.drafted.get(), {0, heads * count()}, d, (int)width);
-        for (const Group& group : groups) write(rows, group, drafts, tops[(size_t)part], masses.data(), stride, part);
+        const Side& side = model_.shape.decoder;
+        const int group = side.heads / side.kv_heads, last = side.layers - 1;
+        by_head(rows, part, [&](int r, int head) {
+            const size_t size = (size_t)rows[(size_t)r].length * (size_t)side.width;
+            const float* k = rows[(size_t)r].memory + (size_t)(last * side.kv_heads + head) * 2 * size;
+            const Seen seen{k, k + size, ramp(side.width, rows[(size_t)r].length), rows[(size_t)r].length};
+            const float* q = desk_.projected.get() + (size_t)r * (size_t)w.query.width();
+            float* out = desk_.joined.get() + (size_t)r * (size_t)wide + model_.looked_from();
+            for (int h = head * group; h < (head + 1) * group; h++)
+                k_.attend(q + h * side.width, seen, side.width, side.score_scale, room(seen.count), out + h * side.width);
+        });
+    });
+    product(w.inner, desk_.joined, wide, desk_.opened, RELU, nullptr);
+    product(w.outer, desk_.opened, w.inner.width(), desk_.drafted, LINEAR, desk_.joined.get());
+    product(w.narrow, desk_.drafted, model_.x_stride(), desk_.narrowed, LINEAR, nullptr);
+    share([&](int part) {
+        const Rows narrowed = prepare(desk_.narrowed.get(), {0, count()}, w.output.k, w.narrow.width());
+        for (const Group& each : groups) write(narrowed, each, rows, tops[(size_t)part], masses.data(), stride, part);
     });
 }
 
 void Worker::make_draft_room(int rows, int sentences) {
-    const size_t width = (size_t)model_.x_stride(), wide = (size_t)(2 * model_.shape.d_model + PANEL);
+    const auto width = (size_t)model_.x_stride(), some = (size_t)sentences;
     desk_.closed.fit((size_t)rows * width);
-    desk_.kept.fit((size_t)sentences * width);
-    desk_.joined.fit((size_t)sentences * wide);
-    desk_.opened.fit((size_t)sentences * (size_t)model_.draft_inner.width() + PANEL);
-    desk_.drafted.fit((size_t)sentences * model_.drafts.size() * width);
+    desk_.joined.fit(some * (size_t)model_.joined_width());
+    desk_.opened.fit(some * (size_t)model_.drafter.inner.width());
+    desk_.drafted.fit(some * width);
+    desk_.narrowed.fit(some * (size_t)model_.drafter.narrow.width());
 }
 
 void Drafting::start(const Request& request, Queue& queue, const Choice& choice, int slots, int call) {
     request_ = &request, queue_ = &queue, choice_ = &choice, limit_ = slots, call_ = call;
+    draft_choice_ = choice;
+    draft_choice_.output = &model_.drafter.output;
     rows_.clear(), drafts_.clear(), kept_.clear(), newcomers_.clear();
     if ((int)slots_.size() < slots) slots_.resize((size_t)slots);
     for (Written& slot : slots_) slot.sentence = -1;
+    read_ = true;
 }
 
 int Drafting::run(Worker& worker) {
@@ -94,24 +107,24 @@ int Drafting::run(Worker& worker) {
         });
         uint64_t notice = notice_.read(worker);
         if (notice & Notice::OVER) return Notice::call(notice);
-        if (notice & ENCODE) worker.encode(newcomers_);
-        worker.check(rows_, groups_, tops_, masses_, stride_);
-        worker.share([&](int part) {
-            if (part == 0) verify();
-        });
-        worker.propose(kept_, drafts_, draft_groups_, tops_, masses_, stride_);
+        if (notice & FORESEE) {
+            worker.foresee(drafts_, groups_, tops_, masses_, stride_);
+        } else {
+            if (notice & ENCODE) worker.encode(newcomers_);
+            worker.check(rows_, groups_, tops_, masses_, stride_);
+        }
     }
 }
 
-void Drafting::clear_tops(size_t rows) {
+// Room for what so many rows say, which choose from the same columns.
+void Drafting::make_results(const Choice& choice, size_t rows) {
+    groups_.push_back({&choice, 0, (int)rows, 0});
+    stride_ = choice.chunks();
+    if (masses_.size() < rows * (size_t)stride_) masses_.resize(rows * (size_t)stride_);
     for (auto& tops : tops_) {
         if (tops.size() < rows) tops.resize(rows);
         for (size_t r = 0; r < rows; r++) tops[r].start(1);
     }
-}
-
-void Drafting::make_masses(size_t rows) {
-    if (masses_.size() < rows * (size_t)stride_) masses_.resize(rows * (size_t)stride_);
 }
 
 Candidate Drafting::best(size_t row) const {
@@ -122,9 +135,17 @@ Candidate Drafting::best(size_t row) const {
     return found;
 }
 
+// After a pass: what was read is verified, or what was foreseen goes behind it; then more is foreseen, or all of it read.
 void Drafting::plan(Worker& worker) {
-    take_proposals();
+    if (read_) verify();
+    else take_proposals();
     if (request_->cancel != nullptr && __atomic_load_n(request_->cancel, __ATOMIC_RELAXED) != 0) queue_->status = CANCELLED;
+    if (queue_->status == DONE && !kept_.empty()) {
+        worker.join(kept_, read_);
+        lay_out_drafts();
+        read_ = false;
+        return notice_.put_up(worker.turn, call_, FORESEE);
+    }
     newcomers_.clear();
     if (queue_->status == DONE) admit();
     lay_out();
@@ -132,30 +153,41 @@ void Drafting::plan(Worker& worker) {
     for (const Source& each : newcomers_) tokens += each.length;
     worker.make_room(tokens, (int)rows_.size());
     worker.make_draft_room((int)rows_.size(), limit_);
-    clear_tops(rows_.size());
+    read_ = true;
     bool over = rows_.empty() || queue_->status != DONE;
     notice_.put_up(worker.turn, call_, (over ? Notice::OVER : 0) | (newcomers_.empty() ? 0 : ENCODE));
     if (over) worker.team().wake(0);  // the one that called
 }
 
-// What the heads said after the last pass goes behind the token that is known, for as long as all of it is likely to be right:
-// a row more costs a fraction of a pass.
+// What was foreseen goes behind the token that is known, for as long as all of it is likely to be right.
 void Drafting::take_proposals() {
-    size_t heads = model_.drafts.size();
+    size_t going = 0;
     for (size_t i = 0; i < kept_.size(); i++) {
         Written& slot = slots_[(size_t)kept_[i].slot];
-        auto left = (size_t)request_->most[slot.sentence] - slot.ids.size();  // that may still be said
-        float sure = 0;
-        for (size_t head = 0; head < heads && slot.proposed.size() < left; head++) {
-            const size_t row = head * kept_.size() + i;
-            Candidate next = best(row);
-            if (next.id < 0) break;
-            sure += next.value - log_mass(masses_.data() + row * (size_t)stride_, stride_);
-            if (!(sure >= WORTH)) break;
-            slot.proposed.push_back(next.id);
-        }
+        const Candidate next = best(i);
+        if (next.id < 0) continue;
+        slot.sure += next.value - log_mass(masses_.data() + i * (size_t)stride_, stride_);
+        if (!(slot.sure >= request_->worth)) continue;
+        slot.proposed.push_back(next.id);
+        if (next.id != request_->end && wants_more(slot)) kept_[going++] = {kept_[i].slot, (int)i, next.id};
     }
-    kept_.clear();
+    kept_.resize(going);
+}
+
+// No more is read than may still be said.
+bool Drafting::wants_more(const Written& slot) const {
+    const auto left = (size_t)request_->most[slot.sentence] - slot.ids.size();
+    return slot.proposed.size() < std::min(left, (size_t)model_.shape.drafts + 1);
+}
+
+void Drafting::lay_out_drafts() {
+    drafts_.clear(), groups_.clear();
+    for (const Kept& each : kept_) {
+        const Written& slot = slots_[(size_t)each.slot];
+        drafts_.push_back({each.id, 0, nullptr, nullptr, 0, slot.memory.get(), slot.length,
+                           request_->least[slot.sentence] > (int)(slot.ids.size() + slot.proposed.size()) - 1});
+    }
+    make_results(draft_choice_, drafts_.size());
 }
 
 void Drafting::admit() {
@@ -167,7 +199,7 @@ void Drafting::admit() {
         if (place >= queue_->order.size()) return;
         slot.sentence = queue_->order[place];
         slot.length = request_->starts[slot.sentence + 1] - request_->starts[slot.sentence];
-        slot.read = 0, slot.total = 0;
+        slot.read = 0, slot.passes = 0, slot.total = 0;
         slot.ids.clear();
         slot.proposed.assign(1, request_->begin);
         float* memory = slot.memory.fit((size_t)slot.length * (size_t)model_.memory.width());
@@ -208,20 +240,19 @@ void Drafting::lay_out() {
                              slot.memory.get(), slot.length,
                              request_->least[slot.sentence] > (int)slot.ids.size() + j});
     }
-    groups_.push_back({choice_, 0, (int)rows_.size(), 0});
-    stride_ = choice_->chunks();
-    make_masses(rows_.size());
+    make_results(*choice_, rows_.size());
 }
 
 // Tokens are kept up to the first that was not proposed rightly; that one is what the model says.
 void Drafting::verify() {
-    kept_.clear(), drafts_.clear(), draft_groups_.clear();
+    kept_.clear();
+    if (rows_.empty()) return;
     size_t row = 0;
     for (size_t number = 0; number < slots_.size(); number++) {
         Written& slot = slots_[number];
         if (slot.sentence < 0) continue;
         const size_t first = row, count = slot.proposed.size();
-        row += count;
+        row += count, slot.passes++;
         size_t kept = 0;
         bool done = false;
         while (!done) {
@@ -242,12 +273,9 @@ void Drafting::verify() {
         if (done) continue;
         slot.read += (int)kept;
         slot.proposed.assign(1, slot.ids.back());
-        kept_.push_back({(int)number, (int)(first + kept - 1), slot.ids.back()});
+        slot.sure = 0;
+        if (wants_more(slot)) kept_.push_back({(int)number, (int)(first + kept - 1), slot.ids.back()});
     }
-    drafts_.resize(kept_.size() * model_.drafts.size());
-    draft_groups_.push_back({choice_, 0, (int)drafts_.size(), 0});
-    clear_tops(drafts_.size());
-    make_masses(drafts_.size());
 }
 
 void Drafting::finish(Written& slot, bool cut) {
@@ -255,6 +283,7 @@ void Drafting::finish(Written& slot, bool cut) {
     request_->out_counts[sentence] = 1;
     request_->out_scores[sentence] = (double)slot.total / std::pow((double)slot.ids.size(), request_->penalty);
     request_->out_cut[sentence] = cut;
+    request_->out_passes[sentence] = slot.passes;
     if (!cut) slot.ids.pop_back();
     request_->out_lengths[sentence] = (int32_t)slot.ids.size();
     std::copy(slot.ids.begin(), slot.ids.end(), request_->out_ids + request_->out_starts[sentence]);

@@ -41,7 +41,7 @@ public:
         // Each team has sentences of its own; where there are more threads than sentences, several of them share one.
         int teams = std::max(1, std::min({request.threads, request.slots, request.count}));
         int slots = std::max(1, std::min(request.slots, (request.count + teams - 1) / teams));
-        if (!model_.drafts.empty() && request.beam == 1 && model_.shortlist.always.empty())
+        if (model_.shape.drafts > 0 && request.beam == 1 && model_.shortlist.always.empty())
             return search_with(draftings_, request, queue, choice, teams, slots);
         return search_with(searches_, request, queue, choice, teams, slots);
     }
@@ -121,7 +121,7 @@ private:
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT int32_t regard_version() { return 19; }
+EXPORT int32_t regard_version() { return 20; }
 
 // The names of all paths that were compiled in, the best first, with commas between them.
 EXPORT const char* regard_paths() {

@@ -82,7 +82,7 @@ int Filling::run(Worker& worker) {
 }
 
 void Filling::plan(Worker& worker) {
-    const bool both = request_->upsample > 0;
+    const bool both = request_->at_once != 0;
     if (passes_ == (both ? 2 : 1)) {
         if ((both || !request_->encode) && request_->logits == nullptr) collect();
         notice_.put_up(worker.turn, call_, Notice::OVER);
@@ -111,19 +111,20 @@ void Filling::keep_here() {
 }
 
 void Filling::lay_out(bool encode) {
-    const int d = model_.shape.d_model, more = request_->upsample;
-    float* const* memory = more > 0 ? memory_at_.data() : request_->memory;
-    float* const* states = more > 0 ? states_at_.data() : request_->states;
+    const int d = model_.shape.d_model;
+    const bool both = request_->at_once != 0;
+    float* const* memory = both ? memory_at_.data() : request_->memory;
+    float* const* states = both ? states_at_.data() : request_->states;
     sources_.clear(), rows_.clear(), groups_.clear();
     for (int row = 0; row < request_->rows; row++) {
         const int32_t* ids = request_->ids + request_->starts[row];
         const int given = request_->starts[row + 1] - request_->starts[row];
-        const int length = more > 0 && !encode ? given * more : given, source = more > 0 ? given : request_->lengths[row];
+        const int length = both && !encode ? request_->lengths[row] : given, source = both ? given : request_->lengths[row];
         Source each{ids, length, memory[row]};
         each.states = states[row];
         sources_.push_back(each);
         for (int64_t j = 0; !encode && j < length; j++) {
-            Row place{more > 0 ? request_->unknown : ids[j], (int32_t)j, nullptr, nullptr, 0, memory[row], source, false};
+            Row place{both ? request_->unknown : ids[j], (int32_t)j, nullptr, nullptr, 0, memory[row], source, false};
             place.copied = states[row] + (size_t)(j * source / length) * (size_t)d;
             rows_.push_back(place);
         }

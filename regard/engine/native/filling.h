@@ -14,12 +14,12 @@ namespace regard {
 struct Fill {
     int32_t rows, threads, limit, banned_count;
     int32_t encode;               // not zero: the ids are those of sources, and their memories and states are written
-    int32_t upsample, unknown;    // places a source's token, all of this id: sources are read and written in this one call,
-                                  // and their memories and states stay here; 0: one of the two
+    int32_t at_once, unknown;     // not zero: sources are read, and written into places of this id, in this one call, and
+                                  // their memories and states stay here; 0: one of the two
     const int32_t *ids, *starts;  // of all rows one after the other; starts (rows + 1)
     float* const* memory;         // (rows): keys and values of all decoder layers, as in `Source`
     float* const* states;         // (rows): what the encoder made of the places of a source (length, d_model)
-    const int32_t* lengths;       // (rows): of the sources
+    const int32_t* lengths;       // (rows): of the sources; where both are done at once, of the outputs
     const int32_t* banned;        // what no place says; nor does one say what is not below the limit
     const float* places;          // as in `Request`
     const float* signs;           // where a place stands (length, d_model)

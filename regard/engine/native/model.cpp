@@ -74,9 +74,10 @@ Rows Worker::enter(const Norm& norm, const Span& rows) {
 }
 
 // A part of a product with m rows: `x` are the rows of the part. `c` and the residual begin with row 0.
-void Worker::multiply(const Matrix& w, const Rows& x, int m, int part, float* c, Activation activation, const float* residual) {
+void Worker::multiply(const Matrix& w, const Rows& x, int m, int part, float* c, Activation activation, const float* residual,
+                      int residual_stride) {
     const auto first = (size_t)rows_of(m, part).first;
-    const int stride = residual != nullptr ? model_.x_stride() : 0;
+    const int stride = residual == nullptr ? 0 : residual_stride > 0 ? residual_stride : model_.x_stride();
     Target target{c + first * (size_t)w.width(), w.width(), 0, activation,
                   residual != nullptr ? residual + first * (size_t)stride : nullptr, stride};
     if (m < LONG) k_.product(w, x, from(w.panels, part), to(w.panels, part), target);

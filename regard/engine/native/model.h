@@ -20,7 +20,7 @@ struct Side {
 struct Shape {
     int32_t d_model, source_vocab, target_vocab, activation, gated, post_norm, precision;
     int32_t planes;  // of a head, turned by rotary positions; 0: position vectors are added to the embeddings
-    int32_t drafts;  // heads that propose tokens
+    int32_t drafts;  // tokens that are foreseen after the next one
     int32_t pairs;   // rows of the table of neighbours that is added to the decoder's embeddings; 0: none
     float eps, source_scale, target_scale, pair_scale;
     Side encoder, decoder;
@@ -69,6 +69,12 @@ struct DecoderLayer {
     bool recurrent() const { return out.panels == 0; }
 };
 
+// What foresees tokens (regard/models/blockwise.py): s += outer relu(inner [s; E[y]; what its query sees of the source]).
+struct Drafter {
+    Matrix query, inner, outer;
+    Matrix narrow, output;  // what s says, in few dimensions
+};
+
 // What a sentence may be written with. Empty: everything.
 struct Shortlist {
     std::vector<int32_t> starts, ids, always;
@@ -88,8 +94,7 @@ struct Model {
     Norm encoder_norm, decoder_norm;
     Matrix memory;  // there are both: keys and values of all decoder layers from the encoder's output: [layer][k | v]
     Matrix output;  // there is a decoder
-    Matrix draft_inner;          // of all heads that propose tokens, one below the other
-    std::vector<Matrix> drafts;  // a head each
+    Drafter drafter;
     Shortlist shortlist;
     const float *source_embedding, *target_embedding, *pairs;  // kept alive by the caller; the last may be null
 
@@ -98,6 +103,9 @@ struct Model {
     bool reads() const { return !encoder.empty(); }   // a source; else it is a decoder that stands alone
     bool writes() const { return !decoder.empty(); }  // else it is an encoder that stands alone
     int x_stride() const { return (shape.d_model + PANEL - 1) / PANEL * PANEL; }
+    // What a token's successor is foreseen from: s and E[y], up to whole panels; then what is seen of the source.
+    int looked_from() const { return (2 * shape.d_model + PANEL - 1) / PANEL * PANEL; }
+    int joined_width() const { return looked_from() + drafter.query.width(); }
     // Numbers of a place that one head keeps: key and value, or its share of what a recurrence remembers.
     int place_width() const {
         const int pair = 2 * shape.decoder.width, heads = shape.decoder.kv_heads;
@@ -111,7 +119,7 @@ struct Desk {
     Team team;
     Buffer<float> x[2];  // the rows between two sub-layers: each reads one and writes the other
     Buffer<float> projected, heads, hidden;
-    Buffer<float> closed, kept, joined, opened, drafted;  // of drafting.cpp
+    Buffer<float> closed, joined, opened, drafted, narrowed;  // of drafting.cpp
     const float* signs = nullptr;   // of filling.cpp: where a place of an output stands (length, d_model)
     const float* places = nullptr;  // position vectors (length, d_model); rotary: sines and cosines (length, 2 planes); or null
 };
@@ -169,7 +177,7 @@ struct Group {
 
 float log_mass(const Mass* parts, int count);  // log Σ exp of all parts
 
-// A sentence that goes on after a pass of drafting.h: the row that was kept last, and what it says.
+// A sentence of drafting.h for which a token more is foreseen: the row that knows most, and what it says.
 struct Kept {
     int slot, row;
     int32_t id;
@@ -200,11 +208,12 @@ public:
     void fill(const std::vector<Source>& outputs, const std::vector<Row>& rows, const std::vector<Group>& groups,
               std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride, float* const& logits);
     void sign(const float* signs) { desk_.signs = signs; }
-    // drafting.cpp: several tokens of a sentence are read, then those after them proposed.
+    // drafting.cpp: several tokens of a sentence are read, then those after them foreseen, one after the other.
     void check(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
                std::vector<Mass>& masses, const int& stride);
-    void propose(const std::vector<Kept>& kept, const std::vector<Row>& drafts, const std::vector<Group>& groups,
-                 std::vector<std::vector<TopK>>& tops, std::vector<Mass>& masses, const int& stride);
+    void join(const std::vector<Kept>& kept, bool read);  // by one of them; the rows are those that were read, or foreseen
+    void foresee(const std::vector<Row>& rows, const std::vector<Group>& groups, std::vector<std::vector<TopK>>& tops,
+                 std::vector<Mass>& masses, const int& stride);
     void make_draft_room(int rows, int sentences);
     void make_room(int tokens, int rows);  // on the desk, before all of them
 
@@ -225,7 +234,7 @@ private:
     Rows prepare(const float* floats, const Span& rows, int n, int stride);
     Rows enter(const Norm& norm, const Span& rows);
     void multiply(const Matrix& w, const Rows& x, int m, int part, float* c, Activation activation,
-                  const float* residual = nullptr);
+                  const float* residual = nullptr, int residual_stride = 0);
     template <class Count>
     void begin(const Norm& norm, const Matrix& w, Buffer<float>& c, const Count& count, Activation activation = LINEAR);
     template <class Count>

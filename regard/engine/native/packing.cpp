@@ -62,9 +62,9 @@ Model::Model(const Shape& given, const Tensor* tensors, int count, const Kernels
     reader.read(decoder_norm);
     if (reads() && writes()) reader.read(memory);
     if (writes()) reader.read(output);
-    drafts.resize((size_t)given.drafts);
-    if (given.drafts > 0) reader.read(draft_inner);
-    for (Matrix& draft : drafts) reader.read(draft);
+    if (given.drafts > 0)
+        for (Matrix* each : {&drafter.query, &drafter.inner, &drafter.outer, &drafter.narrow, &drafter.output})
+            reader.read(*each);
     reader.read(embedding_norm);
     source_embedding = reader.take().weight;
     target_embedding = reader.take().weight;

@@ -133,6 +133,7 @@ void Search::finish(Slot& slot) {
     std::stable_sort(slot.found.begin(), slot.found.end(), better);
     int sentence = slot.sentence, count = std::min((int)slot.found.size(), request_->n_best);
     request_->out_counts[sentence] = count;
+    request_->out_passes[sentence] = slot.step;
     for (int j = 0; j < count; j++) {
         const Output& output = slot.found[(size_t)j];
         int at = sentence * request_->n_best + j;

@@ -14,7 +14,7 @@ namespace regard {
 // One call; laid out as `Request` in regard/engine/library.py.
 struct Request {
     int32_t count, slots, threads, beam, n_best, begin, end, vocab_size, banned_count;
-    double penalty;
+    double penalty, worth;          // the least log p of all that is proposed (drafting.h)
     const int32_t *ids, *starts;    // sources one after the other; starts (count + 1)
     const int32_t *least, *most;    // (count): tokens before the end may come, tokens at most with the end
     const int32_t* banned;
@@ -23,6 +23,7 @@ struct Request {
     // Out, room for n_best a sentence: ids of sentence i, output j at out_starts[i] + j * most[i].
     const int64_t* out_starts;
     int32_t *out_ids, *out_lengths, *out_counts;
+    int32_t* out_passes;  // (count): how often the decoder ran for it
     double* out_scores;
     uint8_t* out_cut;
 };

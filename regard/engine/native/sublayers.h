@@ -1,5 +1,5 @@
-// The two products of a sub-layer, and the feed-forward network: what model.cpp, decoding.cpp, filling.cpp and drafting.cpp are
-// made of. Before this file: model.h, whose `Worker` has them.
+// The two products of a sub-layer, the feed-forward network, and how heads are shared out: what model.cpp, decoding.cpp,
+// filling.cpp and drafting.cpp are made of. Before this file: model.h, whose `Worker` has them.
 #pragma once
 
 #include "model.h"
@@ -48,6 +48,19 @@ void Worker::gated(const FeedForward& layer, const Count& count) {
             k_.gate(both + (size_t)i * wide + 2 * first * PANEL, (Activation)model_.shape.activation, some * PANEL,
                     desk_.hidden.get() + (size_t)i * (wide / 2) + first * PANEL);
     });
+}
+
+// Rows of one sentence stand together; they are taken head by head, so that what they share is read once.
+template <class Work>
+void Worker::by_head(const std::vector<Row>& rows, int part, const Work& work) {
+    int heads = model_.shape.decoder.kv_heads, m = (int)rows.size(), item = 0;
+    const int begin = from(m * heads, part), end = to(m * heads, part);
+    for (int first = 0, last = 0; first < m; first = last) {
+        while (last < m && rows[(size_t)last].memory == rows[(size_t)first].memory) last++;
+        for (int head = 0; head < heads; head++)
+            for (int r = first; r < last; r++, item++)
+                if (item >= begin && item < end) work(r, head);
+    }
 }
 
 }  // namespace regard

@@ -216,14 +216,20 @@ class Translator:
             raise UsageError(f"stream takes a list of lines, not one string: [{lines[:20]!r}]")
         refuse_unknown(more, More.__annotations__, "translating")
         named: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        named |= {name: more.get(name) for name in ("iterations", "lengths")}
+        way = way_of(self.model)
+        for name in ("iterations", "lengths"):
+            named[name] = value = more.get(name)
+            if value is not None and not way.refines:
+                raise UsageError(
+                    f"{name} ({value}) is of models that foresee a length and write again (model.kind=parallel)"
+                )
         decode = dataclasses.replace(
             self.decode, **{name: value for name, value in named.items() if value is not None}
         )
         self._check_pair()
         bounds = more.get("length"), more.get("max_chars"), more.get("rescorer")
         manner = Manner(decode, n_best, batch_size, window, sampling, *bounds)
-        way_of(self.model).check(manner.wanted(self.spelling))
+        way.check(manner.wanted(self.spelling))
         return self._stream(lines, manner)
 
     def spelling(self) -> Spelling:
