@@ -221,7 +221,8 @@ class Translator:
             named[name] = value = more.get(name)
             if value is not None and not way.refines:
                 raise UsageError(
-                    f"{name} ({value}) is of models that foresee a length and write again (model.kind=parallel)"
+                    f"{name} ({value}) is of models that foresee a length and write it again "
+                    "(model.kind=parallel)"
                 )
         decode = dataclasses.replace(
             self.decode, **{name: value for name, value in named.items() if value is not None}
