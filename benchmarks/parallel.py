@@ -9,10 +9,12 @@ the teacher writes is written once, for all of them. `--teacher` takes one that 
     python benchmarks/parallel.py raw-ctc raw-parallel ../shared/data/multi30k --out runs/par --minutes 30
     python benchmarks/parallel.py speed ../shared/data/multi30k --out runs/par
     python benchmarks/parallel.py report ../shared/data/multi30k --out runs/par
+    python benchmarks/parallel.py shapes ../shared/data/multi30k --out runs/par --sentences 300
     python benchmarks/parallel.py untaught ../shared/data/multi30k --out runs/new --teacher runs/par/teacher
 
 `untaught` makes students that have learned nothing, for what must hold whatever they have learned: lengths
-that are kept, and drafts that change no token of greedy search.
+that are kept, and drafts that change no token of greedy search. `shapes` times larger ones that write what
+the teacher and the blockwise student of --out write (`widen.py`).
 """
 
 import argparse
@@ -28,7 +30,14 @@ from typing import Any
 from report import write_report
 
 STUDENTS = ("ctc", "parallel", "blockwise")
-PARTS = ("teacher", *STUDENTS, "raw-ctc", "raw-parallel", "deep", "untaught", "speed", "report")
+PARTS = ("teacher", *STUDENTS, "raw-ctc", "raw-parallel", "deep", "untaught", "speed", "shapes", "report")
+UPSAMPLED = {"ctc": 2.0, "ctc-1.5": 1.5}  # in larger shapes
+SHAPES_NOTE = (
+    "Trained with 3+3 layers of width 128 and made larger by `benchmarks/widen.py`: the cost is the larger "
+    "shape's, what is written is the small model's. `ctc` has the teacher's weights and has learned nothing "
+    "of its own, with two places for each token of the source; `ctc-1.5` with one and a half. int8, medians "
+    "of rounds in turn."
+)
 GOALS = {
     "ctc": "3.5 below the teacher's greedy at most; aim 1.5",
     "parallel: one shot": "9 below at most; aim 5",
@@ -174,7 +183,7 @@ def kept(options: argparse.Namespace) -> list[list[str]]:
 def speed(options: argparse.Namespace) -> list[list[str]]:
     """Lines one by one and in batches, teacher and student in turn, each in its own process; medians."""
     rows = []
-    for name in ("ctc", "parallel", "blockwise", "deep"):
+    for name in (*UPSAMPLED, "parallel", "blockwise", "deep"):
         if not there(options, name):
             continue
         for batch in (1, 32):
@@ -190,6 +199,29 @@ def speed(options: argparse.Namespace) -> list[list[str]]:
             rows.append(
                 [f"{name} against greedy, batch {batch}", f"{1000 * now:.2f} ms", f"{before / now:.2f}x", ""]
             )
+    return rows
+
+
+def shapes(options: argparse.Namespace) -> list[list[str]]:
+    """The same in larger shapes: a blockwise student that writes as the small one, and CTC as it begins."""
+    from widen import widen
+
+    from regard.config import merge
+    from regard.models import build
+    from regard.models.folder import load_folder, save
+
+    rows = []
+    for shape in ("small", "base"):
+        wide = argparse.Namespace(**vars(options) | {"out": options.out / shape, "teacher": None})
+        widen(folder(options, "teacher"), wide.out / "teacher", shape)
+        widen(options.out / "blockwise", wide.out / "blockwise", shape)
+        held = load_folder(wide.out / "teacher")
+        for name, upsample in UPSAMPLED.items():
+            config = merge(held.config, {"model.kind": "ctc", "model.upsample": upsample, "decode.beam": 1})
+            model = build(config)
+            model.adopt(held.model)
+            save(wide.out / name, config=config, model=model.eval(), tokenizer=held.tokenizer, card="")
+        rows += [[shape, *row[:3]] for row in speed(wide)]
     return rows
 
 
@@ -253,6 +285,12 @@ def main() -> None:
         elif part == "speed":
             rows += speed(options)
             (options.out / "speed.json").write_text(json.dumps(rows))
+        elif part == "shapes":
+            header = ["shape", "what", "a sentence", "against greedy"]
+            note = f"{SHAPES_NOTE} Minutes of training: {budgets(options)}. {options.note}".strip()
+            write_report(
+                "parallel_shapes", "Several tokens at once, in larger shapes", header, shapes(options), note
+            )
         elif part == "untaught":
             untaught(options)
             rows = kept(options)

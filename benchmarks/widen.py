@@ -106,6 +106,16 @@ def widened(model: Any, room: Room, new: Any) -> Any:
     return new.eval()
 
 
+def widen(model: Path, out: Path, preset: str) -> None:
+    """The folder of a model in another shape."""
+    held = load_folder(model)
+    wide = merge(Config(), PRESETS[preset]).model
+    config = merge(held.config, {f"model.{key}": getattr(wide, key) for key in SHAPE})
+    made = widened(held.model, Room(held.config, config), build(config))
+    save(out, config=config, model=made, tokenizer=held.tokenizer, card="")
+    print(f"{out}: {sum(weight.numel() for weight in made.parameters()):,} weights")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("runs", type=Path)
@@ -114,12 +124,7 @@ def main() -> None:
     parser.add_argument("--preset", default="base")
     options = parser.parse_args()
     for name in options.names:
-        held = load_folder(options.runs / name)
-        wide = merge(Config(), PRESETS[options.preset]).model
-        config = merge(held.config, {f"model.{key}": getattr(wide, key) for key in SHAPE})
-        model = widened(held.model, Room(held.config, config), build(config))
-        save(options.out / name, config=config, model=model, tokenizer=held.tokenizer, card="")
-        print(f"{options.out / name}: {sum(weight.numel() for weight in model.parameters()):,} weights")
+        widen(options.runs / name, options.out / name, options.preset)
 
 
 if __name__ == "__main__":
