@@ -2,6 +2,7 @@
 
 python benchmarks/demo.py --to de fr --rounds 1
 python benchmarks/demo.py --task speech --keep DIR       the model stays there
+python benchmarks/demo.py --task pictures --keep DIR     image, detection and gan, one after the other
 """
 
 import argparse
@@ -43,13 +44,29 @@ def speech(folder: Path) -> None:
     write_report("demo_speech", "`regard demo --task speech`", header, rows)
 
 
+def pictures(folder: Path, note: str) -> None:
+    """The three demos of pictures: what each says of itself."""
+    rows = []
+    for task in ("image", "detection", "gan"):
+        seconds, said = run(folder / task, "--task", task)
+        told = next(line for line in said.splitlines() if line)
+        rows.append([task, f"{seconds:.0f}", told])
+    header = ["task", "seconds, everything", "what it says"]
+    write_report("demo_pictures", "`regard demo` of pictures", header, rows, note)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--to", nargs="+", default=["de"])
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--task", choices=("translation", "speech"), default="translation")
-    parser.add_argument("--keep", type=Path, help="speech: a folder for the model")
+    parser.add_argument("--task", choices=("translation", "speech", "pictures"), default="translation")
+    parser.add_argument("--keep", type=Path, help="speech and pictures: a folder for the models")
+    parser.add_argument("--note", default="", help="What else is to be known of these figures.")
     options = parser.parse_args()
+    if options.task == "pictures":
+        with tempfile.TemporaryDirectory() as folder:
+            pictures(options.keep or Path(folder), options.note)
+        return
     if options.task == "speech":
         with tempfile.TemporaryDirectory() as folder:
             speech(options.keep or Path(folder) / "demo")

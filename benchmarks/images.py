@@ -44,8 +44,9 @@ SHAPE: dict[str, Any] = {
     "model.d_model": 72,
     "model.d_ff": 216,
     "train.batch_tokens": 4096,
+    "train.valid_every": 200,
 }
-SAMPLE = 10_000  # pictures that the theorem's runs learn from
+SAMPLE, HELD = slice(10_000), slice(40_000, 44_000)  # pictures that these runs learn from, and validate on
 STEP = {"width": 96, "layers": 3, "heads": 4, "ff": 288, "side": 32, "patch": 4, "batch": 128}
 ROUNDS = 5
 
@@ -69,11 +70,11 @@ def as_arrays(folder: Path) -> tuple[Path, Path]:
     return folder / "train.npz", folder / "test.npz"
 
 
-def trained(name: str, data: Path, test: Path, folder: Path, overrides: dict[str, Any]) -> list[str]:
-    """One run and its scores, as a row."""
+def trained(name: str, data: list[Path], test: Path, folder: Path, overrides: dict[str, Any]) -> list[str]:
+    """One run and its scores, as a row; `data` is what it learns from, and what it validates on if named."""
     task = task_named("image")
     if not (folder / "model.safetensors").exists():
-        train(task, task.read([data]), Asked(folder, overrides=overrides))
+        train(task, task.read(data[:1], data[1:]), Asked(folder, overrides=overrides))
     last = json.loads((folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     scores = task.evaluate(folder, [test]).scores
     return [
@@ -84,13 +85,14 @@ def trained(name: str, data: Path, test: Path, folder: Path, overrides: dict[str
     ]
 
 
-def sample(data: Path) -> Path:
-    """The first pictures of the training set, beside it."""
-    path = data.with_name(f"first_{SAMPLE}.npz")
-    if not path.exists():
-        held = np.load(data)
-        np.savez(path, images=held["images"][:SAMPLE], labels=held["labels"][:SAMPLE])
-    return path
+def sample(data: Path) -> list[Path]:
+    """Some pictures of the training set to learn from and some to validate on, beside it."""
+    paths = {data.with_name(f"{name}.npz"): part for name, part in (("some", SAMPLE), ("held", HELD))}
+    for path, part in paths.items():
+        if not path.exists():
+            every = np.load(data)
+            np.savez(path, images=every["images"][part], labels=every["labels"][part])
+    return [*paths]
 
 
 def theorem(data: Path, test: Path, options: argparse.Namespace, more: dict[str, Any]) -> list[list[str]]:
@@ -238,16 +240,16 @@ def main() -> None:
     notes = [options.note]
     if "mnist" in options.only and options.mnist:
         asked = {"train.minutes": minutes["mnist"]} | more
-        rows.append(trained("MNIST", options.mnist, options.mnist, options.runs / "mnist", asked))
+        rows.append(trained("MNIST", [options.mnist], options.mnist, options.runs / "mnist", asked))
     if options.cifar and {"cifar", "theorem"} & set(options.only):
         data, test = as_arrays(options.cifar)
         if "cifar" in options.only:
             asked = {"train.minutes": minutes["cifar"]} | more
-            rows.append(trained("CIFAR-10", data, test, options.runs / "cifar", asked))
+            rows.append(trained("CIFAR-10", [data], test, options.runs / "cifar", asked))
         if "theorem" in options.only:
             rows += theorem(data, test, options, more)
             first = options.runs / f"theorem-convolution-{options.seeds[0]}"
-            notes.append(f"{SAMPLE:,} pictures to learn from, seeds {options.seeds}.")
+            notes.append(f"{SAMPLE.stop:,} pictures of 16 x 16 to learn from, seeds {options.seeds}.")
             notes.append(f"Heads that stayed a convolution, seed {options.seeds[0]}: {moved(first)}.")
     if "step" in options.only:
         rows += steps()
