@@ -106,15 +106,16 @@ def _coco(path: Path, root: Path, astray: Lost) -> Iterator[Annotated]:
             raise
         what = "images, annotations and categories" if isinstance(error, KeyError) else "what COCO has in it"
         raise DataError(f"{path} does not hold {what}; is it a COCO json?") from error
+    # once: beside thousands of pictures it takes long to tell which are folders
+    below = sorted(each for each in root.iterdir() if each.is_dir())
     for number, name in files:
-        yield Annotated(_picture(name, path, root), *held[number])
+        yield Annotated(_picture(name, [path.parent, root, root / "images", *below]), *held[number])
 
 
-def _picture(name: str, path: Path, root: Path) -> Path:
+def _picture(name: str, folders: list[Path]) -> Path:
     """Where a picture of a COCO json lies: beside it, in the folder, or in one below that."""
-    folders = [path.parent, root, root / "images", *sorted(each for each in root.iterdir() if each.is_dir())]
     found = (folder / name for folder in folders if (folder / name).is_file())
-    return next(found, path.parent / name)
+    return next(found, folders[0] / name)
 
 
 def _number(value: Any) -> float:

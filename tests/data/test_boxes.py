@@ -140,6 +140,17 @@ def test_annotations_without_pictures_are_left_out_and_counted(tmp_path: Path) -
     assert (data.astray.count, data.astray.first[-27:]) == (1, "/gone[1].txt has no picture")
 
 
+def test_a_folder_is_listed_once_however_many_pictures_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = as_coco(tmp_path)
+    listed: list[Path] = []
+    real = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path) or real(path))
+    assert len(Scenes((root,)).held) == 3
+    assert listed.count(root) == 1
+
+
 def spoiled(make: Callable[[Path], Path], name: str, old: str, new: str) -> Callable[[Path], Path]:
     def spoil(root: Path) -> Path:
         make(root)
