@@ -186,7 +186,7 @@ def speed(options: argparse.Namespace) -> list[list[str]]:
     for name in (*UPSAMPLED, "parallel", "blockwise", "deep"):
         if not there(options, name):
             continue
-        for batch in (1, 32):
+        for batch in options.batches:
             taken: dict[str, list[float]] = {"teacher": [], name: []}
             for _ in range(options.rounds):
                 for each in taken:
@@ -212,7 +212,9 @@ def shapes(options: argparse.Namespace) -> list[list[str]]:
 
     rows = []
     for shape in ("small", "base"):
-        wide = argparse.Namespace(**vars(options) | {"out": options.out / shape, "teacher": None})
+        wide = argparse.Namespace(
+            **vars(options) | {"out": options.out / shape, "teacher": None, "batches": [1]}
+        )
         widen(folder(options, "teacher"), wide.out / "teacher", shape)
         widen(options.out / "blockwise", wide.out / "blockwise", shape)
         held = load_folder(wide.out / "teacher")
@@ -302,6 +304,9 @@ def main() -> None:
     )
     parser.add_argument("--model", default="teacher", help="for `time`")
     parser.add_argument("--batch", type=int, default=1, help="for `time`")
+    parser.add_argument(
+        "--batches", type=int, nargs="+", default=[1, 32], help="sentences together, where timed"
+    )
     parser.add_argument("--note", default="", help="a sentence under the table")
     parser.add_argument("--dry", action="store_true", help="print, write no results")
     options = parser.parse_args()
