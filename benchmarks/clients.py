@@ -1,6 +1,7 @@
-"""A server process and clients as small as they can be, for `serve.py`. Loopback only."""
+"""A server process and clients as small as they can be, for `serve.py` and `soak.py`. Loopback only."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,52 @@ LENGTH = re.compile(rb"content-length: (\d+)")
 
 
 @dataclass
+class Memory:
+    """What a process and those that it started hold; what they share counts once.
+
+    Linux tells the proportional set size (PSS) of each at a moment, and of the resident size also the peak:
+    by how much that was higher since the last look is added for every process, so that what came and went
+    between two looks counts too.
+    """
+
+    processes: list[int]
+
+    @classmethod
+    def of(cls, process: int) -> "Memory":
+        """A process and its descendants."""
+        found = [process]
+        for each in found:
+            with contextlib.suppress(OSError):
+                tasks = Path(f"/proc/{each}/task").iterdir()
+                found += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        return cls(found)
+
+    def peak(self) -> float:
+        """MB; the next peak begins here."""
+        return self.now() + sum(map(_above, self.processes))
+
+    def now(self) -> float:
+        """MB."""
+        return sum(_told(process, "smaps_rollup", "Pss") for process in self.processes)
+
+
+def _above(process: int) -> float:
+    """MB by which a process was larger than it is, since this was asked last."""
+    above = _told(process, "status", "VmHWM") - _told(process, "status", "VmRSS")
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process}/clear_refs").write_text("5")
+    return max(0.0, above)
+
+
+def _told(process: int, file: str, name: str) -> float:
+    """MB; none of a process that has just ended."""
+    with contextlib.suppress(OSError):
+        found = re.search(rf"^{name}:\s+(\d+) kB", Path(f"/proc/{process}/{file}").read_text(), re.MULTILINE)
+        return int(found[1]) * 1.024e-3 if found else 0.0
+    return 0.0
+
+
+@dataclass
 class Server:
     """A server process and what it costs."""
 
@@ -25,18 +72,27 @@ class Server:
 
     @property
     def megabytes(self) -> float:
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        """At most so many since the last time it was asked, of all its processes together."""
+        return Memory.of(self.process.pid).peak()
+
+    @property
+    def held(self) -> float:
+        """MB that its processes hold now."""
+        return Memory.of(self.process.pid).now()
 
     @property
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
-def start(model: str) -> Server:
-    """`regard serve` on a free port."""
+def start(model: str, checkout: Path | None = None) -> Server:
+    """`regard serve` on a free port, of another checkout where one is given."""
     command = [sys.executable, "-m", "regard", "serve", "-m", f"en-de={model}", "--port", "0"]
-    return started(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+    more = {} if checkout is None else {"PYTHONPATH": str(checkout)}
+    environment = os.environ | more
+    return started(
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=checkout, env=environment)
+    )
 
 
 def started(process: subprocess.Popen[str]) -> Server:

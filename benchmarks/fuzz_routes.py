@@ -25,6 +25,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from clients import Memory
 from report import write_report
 
 ROOT = Path(__file__).parent.parent
@@ -82,17 +83,17 @@ class Watched:
     codes: Counter[int] = field(default_factory=Counter)
     sent: int = 0
 
-    def megabytes(self, name: str) -> float:
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(f"{name}:"))
-
     def look(self) -> float:
-        """The most MB above idle since it was looked at last."""
-        found = self.megabytes("VmHWM") - self.idle
+        """The most MB above idle since it was looked at last, of all its processes."""
+        found = Memory.of(self.process.pid).peak() - self.idle
         self.peak = max(self.peak, found)
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
         return found
+
+    async def keep_looking(self) -> None:
+        """Twice a second: the more often, the less is added of peaks that did not come together."""
+        while True:
+            self.look()
+            await asyncio.sleep(0.5)
 
     def row(self, what: str) -> list[str]:
         """What the part that ends here has shown; the next begins."""
@@ -211,8 +212,8 @@ async def attack(server: Watched, minutes: float) -> tuple[list[list[str]], int]
     rows = [server.row("nobody asks")]
     most: dict[float, bytes] = {}
     for data in [*map(framed, seeds), *raw]:
-        before = server.megabytes("VmRSS") - server.idle
         server.look()
+        before = server.look()
         await send(server, data)
         most[server.look() - before] = data
     for size in sorted(most)[-5:]:
@@ -224,7 +225,9 @@ async def attack(server: Watched, minutes: float) -> tuple[list[list[str]], int]
     clients = [
         fuzz(server, small, [each for each in raw if len(each) < 60_000], end, n) for n in range(CLIENTS)
     ]
+    looking = asyncio.create_task(server.keep_looking())
     failed, *_ = await asyncio.gather(describe(server, end), *clients)
+    looking.cancel()
     rows.append(server.row(f"{minutes:g} minutes of fuzzing, {CLIENTS} clients and schemathesis"))
     return rows, failed
 
@@ -259,7 +262,9 @@ def start(model: str, log: Path) -> Watched:
     server = Watched(process, port, ours)
     server.pipe.send("so far")
     server.pipe.recv()
-    server.idle = server.megabytes("VmRSS")
+    time.sleep(2)  # who answered while the models were loaded has gone
+    memory = Memory.of(process.pid)
+    server.idle, _ = memory.now(), memory.peak()  # the peaks begin here
     return server
 
 

@@ -128,6 +128,7 @@ def serve(options: Options) -> None:
     from regard.serving import server
     from regard.serving.app import build_app
     from regard.serving.family import parse_place
+    from regard.serving.helper import can_help
 
     places = [parse_place(argument) for argument in options.models]
     listening = server.bind(options.host, options.port)
@@ -140,8 +141,30 @@ def serve(options: Options) -> None:
 
     if options.workers:
         _several(options.workers, started, listening)
+    elif can_help(options.device):
+        _one(started, listening)
     else:
         server.serve(*started(True), listening)
+
+
+def _one(started: "Callable[[bool], tuple[Service, Any]]", listening: socket.socket) -> None:
+    """One process that answers; its models are loaded before it has threads, so that it can be forked.
+
+    Meanwhile another says that they are being loaded.
+    """
+    from regard.serving import server
+    from regard.serving.workers import Meanwhile, prepare
+
+    service, app = started(True)
+
+    def waiting(ready: Callable[[], object], _: bool) -> None:
+        service.waits = True
+        server.serve(service, app, listening, ready)
+
+    with Meanwhile(waiting) as meanwhile:
+        prepare(service.loads())
+        service.quiet, service.relieves = True, meanwhile.relieve
+        server.serve(service, app, listening)
 
 
 def _several(count: int, started: "Callable[[bool], tuple[Service, Any]]", listening: socket.socket) -> None:
@@ -149,13 +172,13 @@ def _several(count: int, started: "Callable[[bool], tuple[Service, Any]]", liste
     from regard.serving import server
     from regard.serving.workers import Workers, prepare
 
-    def mould(stands: Callable[[], None], first: bool) -> None:
+    def mould(stands: Callable[[], object], first: bool) -> None:
         service, app = started(first)
 
-        def work(ready: Callable[[], None], _: bool) -> None:
+        def work(ready: Callable[[], object], _: bool) -> None:
             server.serve(service, app, listening, ready)
 
-        def waiting(ready: Callable[[], None], _: bool) -> None:
+        def waiting(ready: Callable[[], object], _: bool) -> None:
             service.waits = True
             work(ready, _)
 

@@ -24,7 +24,7 @@ from regard.serving.answers import answer, in_json, ready, refuse
 from regard.serving.door import read, read_fields
 from regard.serving.family import Family, Place, Route
 from regard.serving.guard import Guard, asked_path
-from regard.serving.limits import Refusal
+from regard.serving.limits import Answered, Refusal
 from regard.serving.service import READY, Service
 
 PAGE = Path(__file__).parent / "page"
@@ -67,7 +67,9 @@ class Shared:
     async def attention(self, request: Request) -> Response:
         """What every head looked at; heads can be switched off. The fields are the task's own."""
         carries = next((each.look_carries for each in self.service.served if each.look_carries), "")
-        fields = await read_fields(self.service, request, dict, carries=carries)
+        fields = await read_fields(self.service, request, dict, carries=carries, whole=True)
+        if found := await self.service.handed(request, fields):
+            return found
         return await self._asked(fields).look(request, fields)
 
     def _asked(self, fields: dict[str, Any]) -> Family:
@@ -150,6 +152,8 @@ class Direct:
             return
         try:
             response = await route(Request(scope, receive))
+        except Answered as answered:
+            response = answered.response
         except Refusal as refusal:
             response = refuse(refusal, path)
         except Exception:
@@ -166,6 +170,8 @@ def build_app(service: Service, *, origins: tuple[str, ...] = (), prefix: str = 
         loading = asyncio.create_task(service.load())
         if service.quiet:
             await loading
+        if service.relieves is not None:
+            await asyncio.to_thread(service.relieves)
         yield
         loading.cancel()
         service.close()
@@ -185,11 +191,13 @@ def build_app(service: Service, *, origins: tuple[str, ...] = (), prefix: str = 
     app.mount("/look", StaticFiles(directory=LOOK), name="look")
     app.mount("/", StaticFiles(directory=PAGE, html=True), name="page")
     app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(Answered, _answered)
     app.add_exception_handler(HTTPException, _http_fault)
     app.add_exception_handler(Exception, _fault)
     app.openapi()  # it takes a while, and is kept
+    service.inner = Direct(app, {route.path: route.call for route in routes if route.direct})
     guarded = Guard(
-        Direct(app, {route.path: route.call for route in routes if route.direct}),
+        service.inner,
         service,
         queued=frozenset(route.path for route in routes if route.queued),
         counted=frozenset(["/", "/spec", *(route.path for route in routes if "{" not in route.path)]),
@@ -217,6 +225,12 @@ def _add_route(app: FastAPI, route: Route) -> None:
         app.get(route.path, responses=responses, openapi_extra=extra)(route.call)
     else:
         app.post(route.path, responses=responses, openapi_extra=_takes(route.takes))(route.call)
+
+
+async def _answered(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Answered)
+    response: Response = error.response
+    return response
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -16,6 +16,8 @@ from regard.tasks.translation.reading import Reading
 from regard.tasks.translation.texts import alternatives
 from regard.text.directions import Pair
 
+FEW = 20  # texts that are cut in no time
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -66,8 +68,22 @@ class Asked:
 
 def small(ask: Translate) -> bool:
     """Whether a request is cut in no time: a few plain sentences."""
-    fine = ask.words or ask.glossary or ask.format == "html"
-    return not fine and len(ask.texts) <= 20 and sum(map(len, ask.texts)) <= bounds.SMALL
+    return not _fine(ask) and len(ask.texts) <= FEW and sum(map(len, ask.texts)) <= bounds.SMALL
+
+
+def is_long(ask: Translate) -> bool:
+    """Whether a request waits in the queue of long ones."""
+    length = sum(map(len, ask.texts)) * (ask.alternatives + 1)
+    return len(ask.texts) > FEW or length > bounds.QUICK
+
+
+def dear(ask: Translate) -> bool:
+    """Whether a request is done beside: what is long, or is followed word by word."""
+    return _fine(ask) or is_long(ask)
+
+
+def _fine(ask: Translate) -> bool:
+    return bool(ask.words or ask.glossary) or ask.format == "html"
 
 
 def answer(asked: Asked, results: Sequence[list[Reading]]) -> dict[str, Any]:

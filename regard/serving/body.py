@@ -7,7 +7,7 @@ it is read. Before this file: the socket; after it: `schema.py`.
 import asyncio
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from regard.serving.desk import Desk
-from regard.serving.limits import DEPTH, PARSED, SENT, TEXTS, VALUES, Limits, Refusal
+from regard.serving.limits import DEPTH, PARSED, SENT, TEXTS, VALUES, Answered, Limits, Refusal
 
 Given = TypeVar("Given")
 _STEPS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{,]', re.DOTALL)
@@ -32,12 +32,18 @@ class Bodies:
         self.held = self.filed = 0  # of texts; of forms with a file
 
     async def fields(
-        self, request: Request, checked: Callable[[dict[str, Any]], Given], *, file: int = 0
+        self,
+        request: Request,
+        checked: Callable[[dict[str, Any]], Given],
+        *,
+        file: int = 0,
+        beside: Callable[[list[bytes]], Awaitable[Any]] | None = None,
     ) -> Given:
         """What `checked` makes of every field of the request; fields that are repeated become a list.
 
         One of them may be a file (`Sent`) of so many bytes. A long request, and one that may hold a file, is
-        taken apart in another thread; its bytes count as held until that is done.
+        answered by what is `beside` (`Answered`), or else taken apart in another thread; its bytes count as
+        held until that is done.
         """
         query: bytes = request.scope["query_string"]
         parts: list[bytes] = []
@@ -60,6 +66,8 @@ class Bodies:
         try:
             if size + len(query) <= PARSED and not file:
                 return taken_apart()
+            if beside is not None and (found := await beside(parts)):
+                raise Answered(found)
             return await self.desk.do(taken_apart, long=True)
         finally:
             self._hold(-size, file)

@@ -7,6 +7,7 @@ Used by every family's routes. Before this file: `body.py`, `schema.py`; after i
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
@@ -24,15 +25,26 @@ Fields = TypeVar("Fields")
 Model = TypeVar("Model", bound=Given)
 
 
-async def read(service: "Service", request: Request, model: type[Model]) -> Model:
-    """The checked fields of a request whose key is right."""
-    return await read_fields(service, request, model.of, carries=model.carries)
+async def read(service: "Service", request: Request, model: type[Model], *, whole: bool = False) -> Model:
+    """The checked fields of a request whose key is right; `whole` as `read_fields` has it."""
+    return await read_fields(service, request, model.of, carries=model.carries, whole=whole)
 
 
 async def read_fields(
-    service: "Service", request: Request, checked: Callable[[dict[str, Any]], Fields], *, carries: str = ""
+    service: "Service",
+    request: Request,
+    checked: Callable[[dict[str, Any]], Fields],
+    *,
+    carries: str = "",
+    whole: bool = False,
 ) -> Fields:
-    """What `checked` makes of the fields of a request whose key is right; `carries` as `Given` has it."""
+    """What `checked` makes of the fields of a request whose key is right; `carries` as `Given` has it.
+
+    With `whole`, a large one is handed over as it is, where there is a helper and nobody is counted: it is
+    dear to take apart, and cannot ask for little.
+    """
+    if (read_before := request.scope.get("fields")) is not None:  # by the front, which hands it over
+        return checked(read_before)
     header = request.headers.get("authorization", "").removeprefix("Bearer ")
     client = request.client.host if request.client else ""
     if service.behind_proxy:  # the last one is whom our own proxy saw; those before it anybody may write
@@ -46,7 +58,8 @@ async def read_fields(
         return checked(fields)
 
     file = getattr(service.limits, carries) if carries else 0
-    return await service.bodies.fields(request, with_key, file=file)
+    beside = partial(service.handed, request) if whole and not service.clients.counting else None
+    return await service.bodies.fields(request, with_key, file=file, beside=beside)
 
 
 @contextlib.asynccontextmanager

@@ -42,6 +42,9 @@ class Kept:
         self._forget()
         return found
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
     def get(self, name: str) -> bytes:
         """A file that was put here."""
         self._forget()

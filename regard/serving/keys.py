@@ -89,6 +89,11 @@ class Keys:
         """Whether a key is asked for."""
         return bool(self._keys)
 
+    @property
+    def counting(self) -> bool:
+        """Whether anybody's requests are counted."""
+        return bool(self._requests) or any(key.requests for key in self._keys)
+
     def check(self, given: Iterable[str]) -> Key | None:
         """The key that was given, None where none is asked for; the comparison tells nothing by its time."""
         if not self._keys:

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.files.file import FORMATS
 from regard.serving import schema
 from regard.serving.answers import answer, in_json, ready
-from regard.serving.asked import Asked
+from regard.serving.asked import Asked, dear
 from regard.serving.door import event, read, results
 from regard.serving.family import Route
 from regard.serving.filed import ordered
@@ -49,29 +49,35 @@ class LibreTranslate(Translating):
 
     async def translate(self, request: Request) -> Response:
         """Translate a text, or a list of texts."""
-        ask = await read(self.service, request, schema.Translate)
+        ask = await read(self.service, request, schema.Translate, whole=True)
+        if dear(ask) and (found := await self.service.handed(request, dict(ask))):
+            return found
         if ask.stream:
             return await self._stream(request, ask)
         asked = await self._begin(request, ask)
-        found = await results(request, asked.job, asked.batcher)
+        readings = await results(request, asked.job, asked.batcher)
         asked.place.computed()
-        return ready(await self.told(asked, found, in_json))
+        return ready(await self.told(asked, readings, in_json))
 
     async def translate_file(self, request: Request) -> Response:
         """Translate a file; the answer says where the translated one is fetched."""
-        given = await read(self.service, request, schema.TranslateFile)
+        given = await read(self.service, request, schema.TranslateFile, whole=True)
+        if found := await self.service.handed(request, dict(given)):
+            return found
         self.service.check_ready()
         errand = await self.desk.do(lambda: ordered(given), long=True)
         asked = await self._begin(request, errand.ask)
-        found = await results(request, asked.job, asked.batcher)
+        readings = await results(request, asked.job, asked.batcher)
         asked.place.computed()
-        data = await self.told(asked, found, lambda tree: errand.written(tree["translatedText"]))
+        data = await self.told(asked, readings, lambda tree: errand.written(tree["translatedText"]))
         name = self.kept.put(errand.name, data)
         return answer({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
 
     async def download_file(self, request: Request) -> Response:
         """A file that was translated."""
         name = request.path_params["name"]
+        if name not in self.kept and (found := await self.service.handed(request, {})):
+            return found
         data = self.kept.get(name)
         shown = name.partition(".")[2]
         headers = {
@@ -82,7 +88,10 @@ class LibreTranslate(Translating):
 
     async def stream(self, request: Request) -> Response:
         """Translate; the answer comes as server-sent events, a sentence each."""
-        return await self._stream(request, await read(self.service, request, schema.Translate))
+        ask = await read(self.service, request, schema.Translate, whole=True)
+        if dear(ask) and (found := await self.service.handed(request, dict(ask))):
+            return found
+        return await self._stream(request, ask)
 
     async def _begin(self, request: Request, ask: schema.Translate) -> Asked:
         asked = await self.begin(ask)
@@ -109,7 +118,7 @@ class LibreTranslate(Translating):
 
     async def detected(self, request: Request) -> Response:
         """The language of a text, as far as scripts and vocabularies tell."""
-        return answer(await self.detect(await read(self.service, request, schema.Detect)))
+        return answer(await self.detect(await read(self.service, request, schema.Detect, whole=True)))
 
     async def suggest(self, request: Request) -> Response:
         """A better translation, as LibreTranslate's clients offer it; nothing that people write is kept."""

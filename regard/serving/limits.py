@@ -6,6 +6,7 @@ or OpenAI does. docs/serving.md lists them all.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 TEXTS = 1000  # in one request
 SENTENCES = 10_000  # in one request
@@ -85,6 +86,14 @@ class Limits:
     def long_requests(self) -> int:
         """Long requests at a time: they must leave room for short ones."""
         return max(1, self.requests // 2)
+
+
+class Answered(Exception):  # noqa: N818  it is none either
+    """A request that was answered elsewhere, before it was read here: its answer."""
+
+    def __init__(self, response: Any) -> None:
+        super().__init__("answered elsewhere")
+        self.response = response
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer, not a fault

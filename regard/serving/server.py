@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from regard.errors import UsageError
 from regard.process.allocator import return_freed_memory, sweep_freed_memory
+from regard.serving import helper
 from regard.serving.guard import Guard, in_bytes
 from regard.serving.limits import CONNECTIONS, HEAD, HEADERS, Refusal
 from regard.serving.service import DRAINING, READY, Service
@@ -33,7 +34,6 @@ TAKEN = 8  # connections that are taken at a time
 SPARE = 3 * TAKEN + 16  # descriptors for those on their way in, which are not counted yet, and for files
 ON_THEIR_WAY = 0.5  # seconds in which a connection that was taken is counted
 SMALL = 5  # digits of the length of a body that is read up where its request is turned away
-SWITCH = 0.001  # seconds until a thread has to hand the interpreter to another that waits for it
 logger = logging.getLogger("regard.serving")
 
 
@@ -199,7 +199,7 @@ class Server(uvicorn.Server):
         self.signal = 0
         self.patience = 0.0  # until when those under way are waited for
         self.quiet_until = 0.0  # no trouble is told before
-        self.ready: Callable[[], None] | None = None  # to be called once, when it is
+        self.ready: Callable[[], object] | None = None  # to be called once, when it is
         self.retiring = 0.0  # since when it only answers those that are connected; others take who comes
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -223,11 +223,13 @@ class Server(uvicorn.Server):
         self.service.state, self.signal = DRAINING, sig
         self.patience = time.monotonic() + self.service.limits.drain_seconds
 
-    def retire(self) -> None:
-        """Take no more connections, answer whom it has for a while, and end."""
+    def retire(self, ready: Callable[[], object]) -> None:
+        """Take no more connections, answer whom it has for a while, and end; who only waited says so."""
         self.retiring = time.monotonic()
         for server in self.servers:
             server.close()
+        if self.service.waits:
+            ready()
 
     def _retired(self) -> bool:
         """Whether those that were connected when it retired have gone; each goes after one answer more."""
@@ -281,10 +283,11 @@ def _cannot(host: str, port: int, error: Exception) -> UsageError:
 
 
 def serve(
-    service: Service, app: Any, listening: socket.socket, ready: Callable[[], None] | None = None
+    service: Service, app: Any, listening: socket.socket, ready: Callable[[], object] | None = None
 ) -> None:
     """Answer until told to end; the fault of loading, if there was one. `ready` is called when it is."""
     return_freed_memory()
+    service.beside = helper.start(service, service.inner, [listening])
     sweep_freed_memory()
     config = uvicorn.Config(
         app,
@@ -305,14 +308,16 @@ def serve(
         logging.ERROR
     )  # a client's mistakes are not the log's business
     before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(helper.SWITCH)
     server = Server(config, service)
     if ready is not None:  # it is one of several
         server.ready = ready
-        signal.signal(RETIRE, lambda number, frame: server.retire())
+        signal.signal(RETIRE, lambda number, frame: server.retire(ready))
     try:
         server.run(sockets=[listening])
     finally:
         sys.setswitchinterval(before)
+        if service.beside is not None:
+            service.beside.close()
     if service.fault is not None:
         raise service.fault

@@ -7,10 +7,13 @@ after it: the families, which do what is asked, and `app.py`.
 import asyncio
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from regard.serving.batcher import NICE, Batcher
 from regard.serving.body import Bodies
@@ -23,6 +26,9 @@ from regard.serving.metrics import Metrics
 from regard.serving.room import Place as Seat
 from regard.serving.room import Room
 from regard.serving.traces import Traces
+
+if TYPE_CHECKING:
+    from regard.serving.beside import Beside
 
 LOADING, READY, DRAINING = "loading", "ready", "draining"
 WORKERS = 4  # batches at a time, at most, in each queue
@@ -44,6 +50,9 @@ class Service:
     state: str = LOADING
     quiet: bool = False  # it answers nobody before it is ready: others do
     waits: bool = False  # it loads nothing and says so: others load
+    relieves: Callable[[], None] | None = None  # sends away who said so meanwhile, before it answers
+    inner: Any = None  # the application within the guard
+    beside: "Beside | None" = None  # where what is dear is done
     fault: Exception | None = None
     under_way: int = 0  # requests that are being answered
     threads: int = 1  # of the engine
@@ -89,14 +98,30 @@ class Service:
         return max(1, self.threads // max(1, len(self.quick.threads)))
 
     def _waiting(self) -> int:
-        return sum(each.waiting for each in self.batchers) + sum(each.waiting for each in self.served)
+        beside = self.beside.waiting if self.beside is not None else 0
+        here = sum(each.waiting for each in self.batchers) + sum(each.waiting for each in self.served)
+        return here + beside
 
     @property
     def served(self) -> list[Family]:
         """The families that have models."""
         return [family for family in self.families.values() if family.places or family.guests]
 
+    async def handed(self, request: Request, given: Mapping[str, Any] | list[bytes]) -> Response | None:
+        """The answer to what is dear, from who does it beside; None where it is to be done here.
+
+        `given` are its fields, or the parts of its body that nobody has read.
+        """
+        if self.beside is None:
+            return None
+        return await self.beside.answer(self, request, given)
+
     # From loading to the end -----------------------------------------------------------------------
+
+    @property
+    def loaded(self) -> bool:
+        """Whether every model is there."""
+        return not self._unloaded
 
     def loads(self) -> Iterator[Callable[[], None]]:
         """What loads each model that is not there yet."""
@@ -126,6 +151,8 @@ class Service:
             self.slow.start()
             for family in self.served:
                 await family.warm()
+            if self.beside is not None and not await self.beside.begin(self.metrics):
+                self.beside = None
         except Exception as error:
             self.fault = error
             return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from regard.errors import RegardError
 from regard.serving import engine
 from regard.serving import limits as bounds
-from regard.serving.asked import Asked, Cut, answer, small
+from regard.serving.asked import Asked, Cut, answer, is_long, small
 from regard.serving.batcher import Job
 from regard.serving.engine import Glance, Order
 from regard.serving.family import Family, Place
@@ -125,7 +125,7 @@ class Translating(Family):
             raise Refusal(400, f"Invalid request: {said}")
         if ask.words and ask.format == "html":
             raise Refusal(400, "Invalid request: words are told for format=text only")
-        long = len(ask.texts) > 20 or length * (ask.alternatives + 1) > bounds.QUICK
+        long = is_long(ask)
         place = self.room.enter(long=long)
         try:
             cut = self._cut(ask) if small(ask) else await self.desk.do(lambda: self._cut(ask), long=long)
@@ -137,9 +137,7 @@ class Translating(Family):
         except BaseException:
             place.leave()
             raise
-        label = "-".join(cut.pair)
-        self.metrics.characters.labels(label).inc(length)
-        self.metrics.sentences.labels(label).inc(len(cut.sizes))
+        self.metrics.taken("-".join(cut.pair), length, len(cut.sizes))
         return Asked(ask, cut.documents, job, place, batcher, cut.detected)
 
     def _cut(self, ask: Translate) -> Cut:

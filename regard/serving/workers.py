@@ -14,12 +14,14 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import NoReturn, Self
 
 from regard.errors import UsageError
 from regard.process.stopping import awaited
@@ -31,7 +33,8 @@ BEFORE = -1  # the generation of who answers while the first models are loaded
 PAUSE = 1.0  # seconds that a worker must have lived before another takes its place at once
 _PARENT_DIED = 1  # PR_SET_PDEATHSIG of prctl
 
-Work = Callable[[Callable[[], None], bool], None]  # serves; calls what it is given when ready; the first one?
+# Serves; calls what it is given when it is ready; whether it is the first one.
+Work = Callable[[Callable[[], object], bool], None]
 
 
 @dataclass
@@ -54,7 +57,7 @@ class Workers:
     """
 
     def __init__(
-        self, count: int, work: Work, said: Callable[[str], None], stands: Callable[[bool], None]
+        self, count: int, work: Work, said: Callable[[str], None], stands: Callable[[bool], object]
     ) -> None:
         if not hasattr(os, "fork"):
             raise UsageError(
@@ -140,7 +143,7 @@ class Workers:
         number = os.fork()
         if number == 0:
             os.close(pipe)
-            _serve(work, other, first=first)
+            _serve(work, lambda: os.write(other, b"."), first=first)
         os.close(other)
         self.there[number] = Worker(number, generation, pipe)
 
@@ -199,8 +202,11 @@ class Workers:
             time.sleep(LOOK_EVERY / 5)
 
 
-def _serve(work: Work, ready: int, *, first: bool) -> None:
-    """A worker's life; it ends with the process that started it, and Ctrl-C is that one's to hear."""
+def _serve(work: Work, told: Callable[[], object], *, first: bool) -> NoReturn:
+    """A worker's life; it ends with the process that started it, and Ctrl-C is that one's to hear.
+
+    It ends here, unless there is an error to tell: what its parent was in the middle of is not its to finish.
+    """
     os.setpgid(0, 0)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
@@ -208,14 +214,57 @@ def _serve(work: Work, ready: int, *, first: bool) -> None:
     signal.signal(RETIRE, signal.SIG_DFL)  # who is not ready has nobody to answer
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # until the server hears it
 
-    def told() -> None:
-        os.write(ready, b".")
-
+    code = 0
     try:
         work(told, first)
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending already
-    raise SystemExit(0)
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+class Meanwhile:
+    """A process that does something else until this one is ready; it ends with it."""
+
+    def __init__(self, work: Work) -> None:
+        self._pipe, other = os.pipe()
+        self._number = os.fork()
+        if self._number == 0:
+            os.close(self._pipe)
+            _serve(work, lambda: os.write(other, b"."), first=True)
+        os.close(other)
+
+    def relieve(self) -> None:
+        """Have it take no more, and wait until it does not."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._number, RETIRE)
+        os.read(self._pipe, 1)  # nothing, where it has ended
+        threading.Thread(target=self._reap, name="regard-reap", daemon=True).start()
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._number, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        os.close(self._pipe)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if os.waitpid(self._number, os.WNOHANG)[0] == 0:
+                os.kill(self._number, signal.SIGTERM)
+                self._reap()
+
+
+def keep(work: Work) -> int:
+    """A process of its own for some work, which ends with this one; its number."""
+    number = os.fork()
+    if number == 0:
+        _serve(work, lambda: None, first=True)
+    return number
 
 
 def prepare(loads: Iterable[Callable[[], None]]) -> None:

@@ -37,6 +37,16 @@ def rollup(number: int, name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
+def private(number: int) -> int:
+    """Bytes that a process alone has."""
+    return sum(rollup(number, f"Private_{kind}") for kind in ("Clean", "Dirty"))
+
+
+def family(number: int) -> list[int]:
+    """A process and all that it started: a worker has a keeper, and that a helper."""
+    return [number, *(each for child in children(number) for each in family(child))]
+
+
 def enlarge(model: Path, place: Path) -> None:
     """The same with 22 million weights, as they are drawn."""
     loaded = load_folder(model)
@@ -83,15 +93,14 @@ class Served:
 
     def memory(self) -> tuple[int, int]:
         """Bytes that all of it takes with one worker, and those that the second adds."""
-        every = {self.process.pid, *self.moulds(), *self.workers()}
-        added = max(
-            sum(rollup(number, f"Private_{kind}") for kind in ("Clean", "Dirty")) for number in self.workers()
-        )
-        return sum(rollup(number, "Pss") for number in every) - added, added
+        added = max(sum(map(private, family(number))) for number in self.workers())
+        return sum(rollup(number, "Pss") for number in family(self.process.pid)) - added, added
 
-    def ask(self, connection: http.client.HTTPConnection | None = None) -> tuple[int, Any]:
+    def ask(
+        self, connection: http.client.HTTPConnection | None = None, **more: Any
+    ) -> tuple[int, dict[str, Any]]:
         one = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-        body = json.dumps({"q": "a b c", "source": "en", "target": "de"})
+        body = json.dumps({"q": "a b c", "source": "en", "target": "de"} | more)
         one.request("POST", "/translate", body, {"Content-Type": "application/json"})
         answer = one.getresponse()
         found = answer.status, json.loads(answer.read())
@@ -131,14 +140,15 @@ def test_the_second_worker_takes_little_memory_also_after_a_reload(served: Serve
 def test_a_reload_under_load_loses_no_request(served: Served) -> None:
     before, found, done = served.workers(), [], threading.Event()
 
-    def load(keep: bool) -> None:
+    def load(keep: bool, words: bool) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT) if keep else None
         while not done.is_set():
-            found.append(served.ask(connection))
+            found.append(served.ask(connection, words=words))
         if connection:
             connection.close()
 
-    threads = [threading.Thread(target=load, args=(keep,)) for keep in (True, False)]
+    ways = [(keep, words) for keep in (True, False) for words in (True, False)]  # words: by a helper
+    threads = [threading.Thread(target=load, args=each) for each in ways]
     for thread in threads:
         thread.start()
     served.process.send_signal(signal.SIGHUP)
@@ -150,6 +160,7 @@ def test_a_reload_under_load_loses_no_request(served: Served) -> None:
     assert len(before) == 2
     assert len(served.workers() - before) == 2
     assert {status for status, _ in found} == {200}
+    assert any("words" in answer for _, answer in found)
     assert len({answer["translatedText"] for _, answer in found}) == 1
 
 
