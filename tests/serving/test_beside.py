@@ -184,7 +184,7 @@ def test_where_there_is_no_helper_all_is_done_here_and_says_the_same(model, star
         keeper, helper = helpers(server)
         for each in (keeper, helper):
             os.kill(each, signal.SIGKILL)
-        wait_until(lambda: gone(helper))
+        wait_until(lambda: gone(keeper) and gone(helper))
         assert [server.post(path, PAIR | fields).body for path, fields in whole] == before
 
 
