@@ -20,6 +20,7 @@ from regard.serving.limits import Limits
 from regard.serving.traces import asked
 
 NICE = 5  # of the engine's threads: to answer comes first, a refusal must not wait for a translation
+MEMORY = 4096  # tokens after which half of what is known of the speed is new
 GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
 logger = logging.getLogger("regard.serving")
 Work = Callable[[Any, Sequence[Any], bool], list[Any]]  # what is wished, texts, alone? -> a result each
@@ -98,6 +99,8 @@ class Batcher:
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.1  # that a batch takes, a running mean
+        self._tokens = 0  # that have not begun
+        self._done = self._spent = 0.0  # tokens of the last batches, and their seconds
         self.threads: list[threading.Thread] = []
 
     def start(self, workers: int = 1) -> None:
@@ -114,6 +117,7 @@ class Batcher:
             return job
         with self._wake:
             self._jobs.append(job)
+            self._tokens += sum(sizes)
             self._wake.notify()
         return job
 
@@ -127,11 +131,17 @@ class Batcher:
         """About the seconds that a newcomer waits."""
         return self._seconds * len(self._jobs) / self.limits.rows
 
+    @property
+    def ahead(self) -> float:
+        """About the seconds that all which has not begun will take."""
+        return self._tokens * self._spent / self._done if self._done else 0.0
+
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""
         with self._wake:
             if job in self._jobs:
                 self._jobs.remove(job)
+                self._tokens -= sum(job.sizes[number] for number in job.waiting)
                 self.counts.dropped(len(job.waiting))
 
     @property
@@ -172,9 +182,16 @@ class Batcher:
                 with self._wake:
                     self._running -= len(part)
                     self._seconds += 0.2 * (seconds - self._seconds)
+                    self._learn(sum(job.sizes[number] for job, number in part), seconds)
                 self.counts.batch(len(part), seconds)
                 if self._loop is not None and not self._loop.is_closed():
                     self._loop.call_soon_threadsafe(self._deliver, part, results)
+
+    def _learn(self, tokens: int, seconds: float) -> None:
+        """So long took so much; a little of something slow does not make all that was before it forgotten."""
+        kept = MEMORY / (MEMORY + tokens)
+        self._done = kept * self._done + tokens
+        self._spent = kept * self._spent + seconds
 
     def _gather(self) -> None:
         """Wait a moment for those who have just been answered and ask again; never where nothing runs."""
@@ -208,6 +225,7 @@ class Batcher:
             longest = max(longest, job.sizes[job.waiting[0]])
             if batch and longest * (len(batch) + 1) > self.limits.tokens:
                 break
+            self._tokens -= job.sizes[job.waiting[0]]
             batch.append((job, job.waiting.popleft()))
             if job.waiting:
                 ring.append(job)

@@ -101,11 +101,11 @@ class Beside:
         """What the helper answers; None where there is none, and it has to be done here."""
         service.check_ready()
         place = service.room.enter(long=True)
+        request.scope["places"].append(place)  # which it leaves when it is answered, whatever comes
         pipe = await self._opened()
         if pipe is None:
             place.leave()
             return None
-        request.scope["places"].append(place)
         service.expect(place, pipe.give_up, service.limits.seconds + GRACE)
         told, handed = asked(), time.time_ns()
         self.waiting += 1

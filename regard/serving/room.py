@@ -77,6 +77,12 @@ class Room:
             return None
         return self.full(f"too many requests at once ({self.limits.requests})")
 
+    def check_ahead(self, seconds: float) -> None:
+        """Refuse where what waits already takes so long that a newcomer would be given up in the end."""
+        if seconds > self.limits.seconds / 2:
+            said = f"what is before you takes {seconds:.0f} s; try again then"
+            raise Refusal(429, said, retry_after=1 + int(seconds))
+
     def full(self, why: str) -> Refusal:
         """Come back later."""
         seconds = 1 + int(self._wait())

@@ -75,6 +75,24 @@ def test_a_lone_request_is_not_delayed_and_results_keep_their_places():
     assert engine.batches == [("k", ["a", "b"])]
 
 
+def test_what_is_ahead_is_what_has_not_begun():
+    async def scenario(batcher, engine):
+        assert batcher.ahead == 0.0  # nothing is known yet
+        await batcher.submit("k", ["a"], [7]).all()
+        first = await occupy(batcher, engine)
+        jobs = [batcher.submit("k", ["a", "b"], [50, 50]) for _ in range(2)]
+        both = batcher.ahead
+        batcher.cancel(jobs[0])
+        assert 0 < batcher.ahead < both
+        assert batcher.ahead == pytest.approx(both / 2)
+        engine.gate.set()
+        await first.all()
+        await jobs[1].all()
+        assert batcher.ahead == 0.0
+
+    run(scenario)
+
+
 def test_what_waits_goes_together_a_sentence_of_each_in_turn():
     async def scenario(batcher, engine):
         first = await occupy(batcher, engine)

@@ -37,6 +37,13 @@ def test_long_requests_leave_room_for_short_ones():
     room.enter(long=True)
 
 
+def test_who_would_be_given_up_in_the_end_is_told_at_once():
+    room = Room(Limits(seconds=10), lambda: 0.0)
+    room.check_ahead(5.0)
+    refusal = refused(room.check_ahead, 5.5)
+    assert (refusal.status, refusal.retry_after) == (429, 6)
+
+
 def test_bytes_are_held_until_the_answer_is_sent():
     room = Room(Limits(held=999), lambda: 0.0)
     places = [room.enter() for _ in range(5)]
