@@ -60,6 +60,11 @@ def memory(number: int, *names: str) -> float:
     return sum(found[name] for name in names) / 1024
 
 
+def family(number: int) -> list[int]:
+    """A process and all that it started."""
+    return [number, *(each for child in children(number) for each in family(child))]
+
+
 class Served:
     """A server of two workers."""
 
@@ -96,10 +101,10 @@ class Served:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
 
     def megabytes(self) -> tuple[float, float]:
-        """All of it with one worker, and what the second adds: what is its alone."""
-        every = [self.process.pid, *children(self.process.pid), *self.workers()]
-        added = max(memory(each, "Private_Clean", "Private_Dirty") for each in self.workers())
-        return sum(memory(each, "Pss") for each in every) - added, added
+        """All of it with one worker, and what the second adds with its helper: what is theirs alone."""
+        private = ("Private_Clean", "Private_Dirty")
+        added = max(sum(memory(each, *private) for each in family(one)) for one in self.workers())
+        return sum(memory(each, "Pss") for each in family(self.process.pid)) - added, added
 
 
 def ask(connection: http.client.HTTPConnection, text: str) -> tuple[int, str]:

@@ -133,8 +133,8 @@ class Batcher:
 
     @property
     def ahead(self) -> float:
-        """About the seconds that all which has not begun will take."""
-        return self._tokens * self._spent / self._done if self._done else 0.0
+        """About the seconds that all which has not begun will take; 0 while too little is known."""
+        return self._tokens * self._spent / self._done if self._done >= MEMORY / 2 else 0.0
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""

@@ -132,7 +132,8 @@ class Translating(Family):
             place.hold(cut.bytes(ask))
             wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced, cut.pair[1])
             batcher = self.slow if long else self.service.tracing if wish.traced else self.quick
-            self.room.check_ahead(batcher.ahead)
+            if long:
+                self.room.check_ahead(batcher.ahead)
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)
         except BaseException:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regard.serving.batcher import Batcher
+from regard.serving.batcher import MEMORY, Batcher
 from regard.serving.limits import Limits
 
 
@@ -77,8 +77,14 @@ def test_a_lone_request_is_not_delayed_and_results_keep_their_places():
 
 def test_what_is_ahead_is_what_has_not_begun():
     async def scenario(batcher, engine):
-        assert batcher.ahead == 0.0  # nothing is known yet
         await batcher.submit("k", ["a"], [7]).all()
+        first = await occupy(batcher, engine)
+        little = batcher.submit("k", ["a"], [50])
+        assert batcher.ahead == 0.0  # nothing is known yet that one could go by
+        engine.gate.set()
+        await first.all()
+        await little.all()
+        await batcher.submit("k", ["a"], [MEMORY]).all()
         first = await occupy(batcher, engine)
         jobs = [batcher.submit("k", ["a", "b"], [50, 50]) for _ in range(2)]
         both = batcher.ahead
