@@ -28,13 +28,15 @@ class Kernel(nn.Module):
     """Base of all kernels: full attention.
 
     `keep` is how many places a causal cache has to hold; None: all of them. `max_length` is the longest
-    sequence of keys; None: any. `tied` says that all layers of a stack share one set of weights.
+    sequence of keys; None: any. `tied` says that all layers of a stack share one set of weights, `windowed`
+    that a place sees `window` places before it and `ahead` after it, and no others.
     """
 
     native = "full"
     keep: int | None = None
     max_length: int | None = None
     tied = False
+    windowed = False
 
     def fit(self, n_heads: int, name: str) -> None:
         """Told once by the attention it is built into, before any weight is drawn or loaded."""

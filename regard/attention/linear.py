@@ -1,6 +1,6 @@
 """A product with a matrix that says how it begins; torch's own leaves that to whoever looks at its type.
 
-Four things a module can say of itself, and nobody has to guess from names and types:
+What a module can say of itself, so that nobody has to guess from names and types:
 
     draw()      gives it its first weights; called once for every module that has it, parts before the whole
     keep(...)   lets go of what the config says a model does without; called once, after that
@@ -9,8 +9,12 @@ Four things a module can say of itself, and nobody has to guess from names and t
                 Without a word two dimensions are one matrix, and everything else is none.
     native      how the engine runs it, in its words; a class says so for itself alone, since what is derived
                 from it may compute something else. Without a word the readable path does.
+    shows       what there is to see in it: "pieces" that come in as vectors, hidden "units", or a "way round"
+                a sub-layer, which is passed to it; a class that says so has what `regard.look.inside` asks
+    stacked     it is a layer of a stack, which has its weights together where a model is cut into rows
 
-Read by `regard.models.assembly`, `regard.training.optimizer` and `regard.engine.weights`.
+Read by `regard.models.assembly`, `regard.training.optimizer`, `regard.engine.weights`, `regard.look.inside`
+and `regard.training.shards`.
 """
 
 import torch

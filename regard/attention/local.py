@@ -25,6 +25,8 @@ BLOCK = 64  # queries computed together; measured: docs/log.md
 class Local(Kernel):
     """A window of `window` places to the left and, unless it looks back only, of `ahead` to the right."""
 
+    windowed = True
+
     def __init__(self, window: int, *, back: bool = False, ahead: int | None = None) -> None:
         super().__init__()
         self.window, self.back = window, back

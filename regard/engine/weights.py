@@ -90,7 +90,7 @@ def unsupported(model: Any, wanted: str = BOTH) -> str | None:
     if not layers:
         return "it has no layers"
     norms = [layer.around_feed_forward.norm for layer in layers]
-    if not isinstance(model.embedding.norm, nn.Identity):
+    if model.embedding.normed:
         norms.append(model.embedding.norm)
     for norm in norms:
         if word_of(norm) not in ("moved", "scaled"):
@@ -192,8 +192,7 @@ def _tensors(model: Any) -> Iterator[Pair]:
     if decoder:
         yield model.output_weight, getattr(model, "output_bias", None)
         yield from _drafter(getattr(model, "drafter", None), decoder[-1])
-    norm = model.embedding.norm
-    yield (None, None) if isinstance(norm, nn.Identity) else _gain_and_shift(norm)
+    yield _gain_and_shift(model.embedding.norm) if model.embedding.normed else (None, None)
     yield model.embedding.weight, None
     yield _written(model).weight, None
     yield getattr(getattr(model, "bigrams", None), "weight", None), None

@@ -9,16 +9,14 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-PRODUCTS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 
-
-def bound(module: nn.Module | None, *more: type[nn.Module]) -> None:
-    """Give every product beneath `module`, if there is one, and every part of these types, the norm 1.
+def bound(module: nn.Module | None) -> None:
+    """Give every product and table beneath `module`, if there is one, the norm 1: all weights with rows.
 
     The last thing that is done to first weights.
     """
     parts = [] if module is None else list(module.modules())
-    for part in [each for each in parts if isinstance(each, PRODUCTS + more)]:
+    for part in [each for each in parts if getattr(each, "weight", torch.empty(0)).ndim > 1]:
         spectral_norm(part)
 
 

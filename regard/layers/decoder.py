@@ -17,6 +17,8 @@ class DecoderLayer(nn.Module):
     its own heads says so.
     """
 
+    stacked = True
+
     def __init__(
         self,
         self_heads: MultiHead,

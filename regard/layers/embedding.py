@@ -21,6 +21,7 @@ class Embedding(nn.Module):
     """Tied embeddings with positions and dropout."""
 
     matrices: ClassVar = {"weight": 0}  # a vector a token
+    shows = "pieces"
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Embedding(nn.Module):
         self.weight = gaussian(vocab_size, d_model)
         self.positions = positions
         self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.normed = normed
         self.norm = Norm(d_model) if normed else nn.Identity()
         self.dropout = dropout
 

@@ -25,6 +25,7 @@ SLICE = 4096  # places that go through the feed-forward at a time then
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in a residual."""
 
+    stacked = True
     recompute = "auto"  # in the backward pass: always, never, or where the sequence is long
 
     def __init__(

@@ -26,6 +26,8 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gel
 class FeedForward(nn.Module):
     """(B, T, D) -> (B, T, D) through F hidden units; each place by itself."""
 
+    shows = "units"
+
     def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, activation: str = "relu") -> None:
         super().__init__()
         self.word, self.gated = activation, activation in GATES

@@ -72,6 +72,8 @@ NORMS = {
 class Residual(nn.Module):
     """Wraps one sub-layer f: (B, T, D) -> (B, T, D)."""
 
+    shows = "way round"
+
     def __init__(self, d_model: int, *, norm: str, dropout: float) -> None:
         super().__init__()
         self.norm = NORMS[norm].build(d_model)

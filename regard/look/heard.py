@@ -20,7 +20,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from regard.attention.local import Local
 from regard.attention.record import Tape, record
 from regard.attention.sparse import SparseWeights
 from regard.attention.switch import heads_off
@@ -248,7 +247,7 @@ def _studied(listener: Any, samples: Any) -> tuple[Any, Tape]:
 
 def _truncated(listener: Any) -> bool:
     return listener.model.kind == "attention" and any(
-        isinstance(layer.attention.kernel, Local) for layer in listener.model.encoder
+        layer.attention.kernel.windowed for layer in listener.model.encoder
     )
 
 

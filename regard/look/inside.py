@@ -21,7 +21,6 @@ from regard.attention.record import running_tape
 from regard.attention.site import Site
 from regard.layers.embedding import Embedding
 from regard.layers.feed_forward import FeedForward
-from regard.layers.residual import Residual
 
 DIMENSIONS = 48  # of a vector that are told, evenly over its width
 UNITS = 4  # of a place that are told: those that say most
@@ -128,15 +127,16 @@ def watching(model: Any) -> Iterator[Inside]:
     def passed(module: Any, given: Any, out: Tensor) -> None:
         x, part = given
         tape = running_tape()
-        if not isinstance(part, FeedForward) or tape is None or not tape.sites():
+        if getattr(part, "shows", "") != "units" or tape is None or not tape.sites():
             return
         hidden = part.hidden(module.norm(x) if module.first else x)
         before, hidden, after = (each[0].detach() for each in (x, hidden, part.outer(hidden)))
         inside.fed_at.append((tape.sites()[-1], part, before, hidden, after))
 
+    told = {"pieces": came, "way round": passed}
     hooks: list[Any] = []
     for module in model.modules() if isinstance(model, nn.Module) else ():
-        hook = came if isinstance(module, Embedding) else passed if isinstance(module, Residual) else None
+        hook = told.get(getattr(module, "shows", ""))
         hooks += [] if hook is None else [module.register_forward_hook(hook)]
     try:
         yield inside

@@ -236,7 +236,7 @@ class SAGAN(nn.Module):
         maker = self.generator
         for part in (maker.ups, maker.inner, maker.attention, maker.out):
             bound(part)  # not what spreads the noise: bounded, all drawings of a class would be one
-        bound(self.discriminator, nn.Embedding)
+        bound(self.discriminator)
 
     def make(self, noise: Tensor, labels: Tensor | None) -> Tensor:
         """Pictures (B, C, S, S) in -1 to 1."""

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from regard.attention.absolute import Learned
 from regard.attention.cache import KeyValue
 from regard.attention.linear import Linear
-from regard.attention.local import Local
 from regard.attention.masks import padding_mask
 from regard.attention.positions import build_positions
 from regard.config import Config
@@ -85,7 +84,7 @@ class Speech(Tied):
             widths = [layer.window.kernel - 1 for layer in layers]
             return sum(width // 2 for width in widths), sum((width + 1) // 2 for width in widths)
         kernels = [layer.attention.kernel for layer in layers]
-        if not all(isinstance(kernel, Local) for kernel in kernels):
+        if not all(kernel.windowed for kernel in kernels):
             return None
         return sum(kernel.window for kernel in kernels), sum(kernel.ahead for kernel in kernels)
 

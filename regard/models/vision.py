@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from regard.attention.dropout import dropout
 from regard.attention.grid import Grid, grid_positions, grid_relations
 from regard.attention.linear import Linear
-from regard.attention.quadratic import Quadratic
 from regard.attention.site import pooling
 from regard.config import Config
 from regard.config.image import ImageConfig
@@ -111,9 +110,10 @@ def begin_as_convolution(model: Any) -> None:
     """Every head at its place of a kernel; what a patch looks like has no say yet."""
     for layer in model.encoder:
         heads = layer.attention
-        if not isinstance(heads.positions, Quadratic):
+        begin_there = getattr(heads.positions, "begin_as_convolution", None)
+        if begin_there is None:
             raise UsageError("image.start=convolution needs positions.kind=quadratic: its heads have a place")
-        heads.positions.begin_as_convolution()
+        begin_there()
         heads.key_value.weight[: heads.key_value.weight.shape[0] // 2].zero_()
 
 

@@ -21,7 +21,6 @@ from torch.utils import _pytree as pytree
 
 from regard.attention.cache import KeyValue
 from regard.errors import UsageError
-from regard.layers import DecoderLayer, EncoderLayer
 from regard.training.averaging import holding
 from regard.training.objective import Loss
 from regard.training.optimizer import Muon
@@ -146,8 +145,8 @@ class Shards:
     def _cut(self, model: nn.Module) -> None:
         """Layers by themselves, cross-attention apart from them, and all the rest with the root."""
         frozen = {weight for weight in model.parameters() if not weight.requires_grad}
-        crosses = [each.cross for each in model.modules() if isinstance(each, DecoderLayer) and each.cross]
-        layers = [each for each in model.modules() if isinstance(each, (EncoderLayer, DecoderLayer))]
+        layers: list[Any] = [each for each in model.modules() if getattr(each, "stacked", False)]
+        crosses = [each.cross for each in layers if getattr(each, "cross", None)]
         apart = [each for each in (*crosses, *layers) if not _shares(each, model)]
         for module in (*apart, self._asked):
             cut: Any = fully_shard(module, mesh=self._mesh, ignored_params=frozen)
