@@ -102,6 +102,8 @@ def ours(shape: tuple[float, ...], precision: str, optimizer: str = "muon") -> C
     from regard.tasks.language.prepare import RECIPE, Next
     from regard.text.running import DOCUMENTS
     from regard.training.optimizer import build_optimizers
+    from regard.training.owners import Owners
+    from regard.training.world import World
 
     keep_freed_memory()
     layers, width, heads, context, _, dropout = shape
@@ -118,14 +120,14 @@ def ours(shape: tuple[float, ...], precision: str, optimizer: str = "muon") -> C
     config = merge(Config(), {"model.kind": "decoder"} | RECIPE | own)
     model = build(config).train()
     optimizers = build_optimizers(model, config.train)
-    objective, weights = Next(0.0), list(model.parameters())
+    objective, owners = Next(0.0), Owners(list(model.parameters()), optimizers, World())
 
     def step(rows: np.ndarray) -> None:
         batch = row_batch(rows[:, 1:].reshape(-1), cut_rows(rows[:, 1:].size, int(context)), DOCUMENTS)
         with autocast(torch.device("cpu"), precision):
             loss = next(objective.losses(model, batch)).total / batch.targets
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        owners.clip(float(owners.norm()), config.train.clip)
         for optimizer in optimizers:
             with autocast(torch.device("cpu"), precision):
                 optimizer.step()

@@ -9,6 +9,7 @@ import ctypes
 import functools
 import importlib.util
 import os
+from collections.abc import Sequence
 from ctypes import Structure, c_float, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -92,6 +93,28 @@ class CrossEntropy(Structure):
     ]
 
 
+class Rounds(Structure):
+    """What makes matrices orthogonal: the numbers a, b and c of each round."""
+
+    _fields_ = [(name, c_float * 3) for name in ("a", "b", "c")]
+
+
+class Move(Structure):
+    """A step of Muon for one matrix."""
+
+    _fields_ = [
+        *((name, c_void_p) for name in ("weight", "grad", "past")),
+        *((name, c_int64) for name in ("rows", "columns")),
+        *((name, c_float) for name in ("fresh", "keep", "rate")),
+    ]
+
+
+class Span(Structure):
+    """One of several tensors."""
+
+    _fields_ = [("data", c_void_p), ("size", c_int64)]
+
+
 @functools.cache
 def _library() -> Any:
     """The library, ready to be called; None where there is none or it is another version's."""
@@ -107,6 +130,9 @@ def _library() -> Any:
     except (OSError, AttributeError):
         return None
     library.regard_fused_begin.argtypes = [c_void_p, c_int32]
+    library.regard_fused_muon.argtypes = [c_int32, c_void_p, c_void_p, c_int64]
+    library.regard_fused_norms.argtypes = [c_int32, c_void_p, c_int64, c_void_p]
+    library.regard_fused_scale.argtypes = [c_int32, c_void_p, c_int64, c_float]
     library.regard_fused_begin(_parallel(), _widest())
     return library
 
@@ -136,6 +162,11 @@ def available() -> bool:
     return _library() is not None
 
 
+def dots() -> bool:
+    """Whether there are native loops that multiply pairs of bf16."""
+    return available() and bool(_library().regard_fused_dots())
+
+
 def knows(*tensors: Tensor) -> bool:
     """Whether the loops can work on such tensors."""
     return available() and all(x.device.type == "cpu" and x.dtype in KINDS for x in tensors)
@@ -144,6 +175,14 @@ def knows(*tensors: Tensor) -> bool:
 def call(name: str, layout: Structure, *numbers: int) -> None:
     """Run a loop on torch's threads."""
     getattr(_library(), f"regard_fused_{name}")(torch.get_num_threads(), ctypes.byref(layout), *numbers)
+
+
+def call_for(name: str, table: Sequence[Structure], *numbers: float, first: Structure | None = None) -> None:
+    """Run a loop for each of several layouts on torch's threads."""
+    rows = (type(table[0]) * len(table))(*table)
+    before = () if first is None else (ctypes.byref(first),)
+    run = getattr(_library(), f"regard_fused_{name}")
+    run(torch.get_num_threads(), *before, rows, len(rows), *numbers)
 
 
 def heads(x: Tensor) -> Heads:

@@ -99,8 +99,9 @@ def token_loss(
     The output layer is computed nowhere else.
     """
     real = mask.flatten().nonzero().squeeze(1)
-    rows = hidden.flatten(0, 1).index_select(0, real)  # (N, D)
-    goals = targets.flatten().index_select(0, real)  # (N,)
+    rows, goals = hidden.flatten(0, 1), targets.flatten()
+    if len(real) < len(goals):  # to take them all costs a copy, and another for their gradients
+        rows, goals = rows.index_select(0, real), goals.index_select(0, real)  # (N, D), (N,)
     # A Function is told that a parameter wants gradients even where none are recorded.
     weight, bias = model.output_weight, getattr(model, "output_bias", None)
     if bias is not None:  # h W' + b = [h, 1] [W, b]'

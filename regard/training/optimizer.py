@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.config import TrainConfig
+from regard.fused.muon import Moves, fits
 
 # Rounds of Newton-Schulz, x -> a x + b x³ + c x⁵: each the polynomial that brings what the one before it
 # left closest to 1 (Amsel et al. 2025). Singular values from 0.01 of the norm on land in 0.73 to 1.27.
@@ -59,6 +60,11 @@ def _by_gram(x: Tensor) -> Tensor:
     return x @ gathered if tall else gathered @ x
 
 
+def _size(longest: int) -> float:
+    """Of a move, by the longer side of the matrix: it has the root mean square of an Adam step."""
+    return float(0.2 * longest**0.5)
+
+
 class Muon(torch.optim.Optimizer):
     """Momentum, made orthogonal, for matrices; matrices of one shape are treated as stacks.
 
@@ -78,9 +84,16 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        fused = Moves()
         for piece in self._pieces():
-            if moved := [(param, group) for param, group in piece if param.grad is not None]:
+            moved = [(param, group) for param, group in piece if param.grad is not None]
+            if moved and all(fits(param, group["cut"]) for param, group in moved):
+                for param, group in moved:
+                    self._add(fused, param, group)
+            elif moved:
                 self._move(moved)
+        if fused:
+            fused.make(_ROUNDS)
 
     def pieces(self) -> list[list[Tensor]]:
         """The parameters that move together; which those are depends on their matrices' shapes alone."""
@@ -107,12 +120,25 @@ class Muon(torch.optim.Optimizer):
         ahead = torch._foreach_lerp(grads, pasts, group["momentum"])
         rows = stack[0].shape[0] // cuts[0]
         matrices = torch.cat([each.reshape(cut, rows, -1) for each, cut in zip(ahead, cuts, strict=True)])
-        size = 0.2 * max(matrices.shape[1:]) ** 0.5  # the root mean square of an Adam step
         moves = zip(torch.split(orthogonalise(matrices), cuts), stack, strict=True)
         if group["weight_decay"]:
             torch._foreach_mul_(stack, 1 - group["lr"] * group["weight_decay"])
         along = [move.reshape(param.shape) for move, param in moves]
-        torch._foreach_add_(stack, along, alpha=-group["lr"] * size)
+        torch._foreach_add_(stack, along, alpha=-group["lr"] * _size(max(matrices.shape[1:])))
+
+    def _add(self, moves: Moves, param: Tensor, group: dict[str, Any]) -> None:
+        """What `_move` does, left to the native loops."""
+        assert param.grad is not None
+        longest = max(param.shape[0] // group["cut"], param.shape[1:].numel())
+        moves.add(
+            param,
+            param.grad,
+            self.momentum(param),
+            group["cut"],
+            fresh=1 - group["momentum"],
+            keep=1 - group["lr"] * group["weight_decay"],
+            rate=group["lr"] * _size(longest),
+        )
 
     def momentum(self, param: Tensor) -> Tensor:
         """What a matrix remembers of its gradients; zeros at first."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from regard.fused import clip
 from regard.training.optimizer import Muon
 from regard.training.sums import Node, Values, fold, push
 from regard.training.world import T, World
@@ -92,13 +93,14 @@ class Owners:
 
     def norm(self) -> Tensor:
         """The norm of all gradients, wherever they are, as torch has it: of the norms of each."""
+        held = [place for place, each in enumerate(self.weights) if each.grad is not None]
+        found = clip.norms([each.grad for each in self.weights if each.grad is not None])
         if not self.muons:
-            return torch.nn.utils.get_total_norm(
-                [each.grad for each in self.weights if each.grad is not None]
-            )
-        mine = [
-            0.0 if each.grad is None else float(torch.linalg.vector_norm(each.grad)) for each in self.weights
-        ]
+            whole: Tensor = torch.linalg.vector_norm(found)
+            return whole
+        mine = [0.0] * len(self.weights)
+        for place, norm in zip(held, found.tolist(), strict=True):
+            mine[place] = norm
         every = self.world.numbers(*mine)
         rows = [
             every[self.owner.get(id(weight), self.world.rank)][place]
@@ -107,6 +109,10 @@ class Owners:
         ]
         total: Tensor = torch.linalg.vector_norm(torch.tensor(rows, dtype=torch.float32))
         return total
+
+    def clip(self, norm: float, most: float) -> None:
+        """Cut the gradients short, where all of them together are longer than that."""
+        clip.clip([each.grad for each in self.weights if each.grad is not None], norm, most)
 
     @torch.no_grad()
     def hand_round(self) -> None:

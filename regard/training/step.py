@@ -209,12 +209,12 @@ def _group_of(trainer: Trainer, loss: Loss, before: str) -> str:
 
 def apply_gradients(trainer: Trainer, group: str, loss: float, lr: float) -> bool:
     """Clip and move; False, and nothing moved, where the loss or the gradients are not finite."""
-    weights, owners = trainer.groups[group].weights, trainer.owners[group]
-    norm = owners.norm()
-    finite = math.isfinite(loss) and bool(norm.isfinite())
+    owners = trainer.owners[group]
+    norm = float(owners.norm())
+    finite = math.isfinite(loss) and math.isfinite(norm)
     if finite:
         if trainer.config.clip:
-            torch.nn.utils.clip_grads_with_norm_(weights, trainer.config.clip, norm)
+            owners.clip(norm, trainer.config.clip)
         for optimizer in trainer.movers[group]:
             for part in optimizer.param_groups:
                 part["lr"] = lr * trainer.groups[group].lr * part["share"]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from regard.fused import clip
 from regard.training.owners import Owners, dealt
 from regard.training.sums import Node, Values, fold, push
 from regard.training.world import World
@@ -116,9 +117,8 @@ class Holders(Owners):
     def norm(self) -> Tensor:
         """The norm of all gradients, wherever they are, as torch has it: of the norms of each."""
         own = zip(self.wholes.mine, self.weights, strict=True)
-        norms = {
-            place: float(torch.linalg.vector_norm(each.grad)) for place, each in own if each.grad is not None
-        }
+        held = {place: each.grad for place, each in own if each.grad is not None}
+        norms = dict(zip(held, clip.norms(list(held.values())).tolist(), strict=True))
         every = self.world.numbers(*(norms.get(place, 0.0) for place in range(len(self.rows))))
         owner = {place: rank for rank, some in enumerate(self.wholes.owned) for place in some}
         found = [every[owner[place]][place] for place, there in enumerate(self.there) if there]

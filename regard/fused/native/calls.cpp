@@ -2,6 +2,11 @@
 // itself computes with, whose OpenMP runtime is passed in; a second one would fight the first for the cores.
 // Before this file: loops.h, vectors.inc, loops.inc; after it: regard/fused/library.py.
 
+#if defined(__x86_64__) && !defined(__clang__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -44,6 +49,14 @@ namespace avx512 {
 #include "loops.inc"
 }  // namespace avx512
 #pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")
+namespace dots {
+#include "vectors.inc"
+#include "muon.inc"
+}  // namespace dots
+#pragma GCC pop_options
 #undef LANES
 #undef WIDE
 #endif
@@ -54,7 +67,7 @@ static Run run = nullptr;
 static const Loops* loops = &portable::table;
 
 constexpr int64_t ROWS = 64;          // of a norm or a loss in one piece
-constexpr int64_t ELEMENTS = 1 << 15; // of dropout in one piece
+constexpr int64_t ELEMENTS = 1 << 15; // of dropout or a gradient in one piece
 constexpr int64_t SMALL = 1 << 15;    // numbers below which waking a thread costs more than it brings
 
 // OpenMP hands work over and waits for all of it; a sanitizer, which did not build it, has to be told.
@@ -147,4 +160,46 @@ CALL void regard_fused_turn(int32_t threads, const Turn* t) {
 CALL void regard_fused_cross_entropy(int32_t threads, const CrossEntropy* c) {
     split(threads, c->rows, 8, c->rows * c->width,
           [&](int64_t, int64_t from, int64_t to) { loops->cross_entropy(*c, from, to); });
+}
+
+// Pieces of several tensors, for threads to share.
+static std::vector<Span> pieces_of(const Span* spans, int64_t count) {
+    std::vector<Span> pieces;
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t from = 0; from < spans[i].size; from += ELEMENTS)
+            pieces.push_back({spans[i].data + from, std::min(ELEMENTS, spans[i].size - from)});
+    return pieces;
+}
+
+CALL void regard_fused_norms(int32_t threads, const Span* spans, int64_t count, float* norms) {
+    std::vector<Span> pieces = pieces_of(spans, count);
+    std::vector<float> sums(pieces.size());
+    int64_t many = (int64_t)pieces.size();
+    each(threads, many, many * ELEMENTS, [&](int64_t piece) { sums[piece] = loops->squares(pieces[piece]); });
+    for (int64_t i = 0, piece = 0; i < count; i++) {
+        double total = 0;
+        for (int64_t from = 0; from < spans[i].size; from += ELEMENTS) total += sums[piece++];
+        norms[i] = (float)std::sqrt(total);
+    }
+}
+
+CALL void regard_fused_scale(int32_t threads, const Span* spans, int64_t count, float factor) {
+    std::vector<Span> pieces = pieces_of(spans, count);
+    int64_t many = (int64_t)pieces.size();
+    each(threads, many, many * ELEMENTS, [&](int64_t piece) { loops->scale(pieces[piece], factor); });
+}
+
+// Whether this processor has dots of bf16 pairs, and the path that was taken is one for such processors.
+CALL int32_t regard_fused_dots() {
+#if defined(__x86_64__) && !defined(__clang__)
+    return loops == &avx512::table && __builtin_cpu_supports("avx512bf16");
+#else
+    return 0;
+#endif
+}
+
+CALL void regard_fused_muon(int32_t threads, const Rounds* rounds, const Move* moves, int64_t count) {
+#if defined(__x86_64__) && !defined(__clang__)
+    each(threads, count, SMALL, [&](int64_t matrix) { dots::muon(moves[matrix], *rounds); });
+#endif
 }

@@ -71,6 +71,28 @@ struct CrossEntropy {
     float* losses;  // (rows)
 };
 
+constexpr int ROUNDS = 3;
+
+// What makes matrices orthogonal: rounds x -> a x + b x³ + c x⁵.
+struct Rounds {
+    float a[ROUNDS], b[ROUNDS], c[ROUNDS];
+};
+
+// A step of Muon for one matrix (rows, columns).
+struct Move {
+    float* weight;
+    const float* grad;
+    float* past;  // its momentum
+    int64_t rows, columns;
+    float fresh, keep, rate;  // what of the gradient goes into the momentum, what of the weight is kept, how far it moves
+};
+
+// One of several tensors, its numbers side by side.
+struct Span {
+    float* data;
+    int64_t size;
+};
+
 struct Loops {
     void (*attend)(const Attention&, int64_t piece);       // one row and head
     void (*attend_back)(const Attention&, int64_t piece);  // the same
@@ -79,6 +101,8 @@ struct Loops {
     void (*dropout)(const Dropout&, int64_t from, int64_t to);
     void (*turn)(const Turn&, int64_t row);
     void (*cross_entropy)(const CrossEntropy&, int64_t from, int64_t to);
+    float (*squares)(const Span&);  // their sum
+    void (*scale)(const Span&, float factor);
 };
 
 }  // namespace regard
