@@ -1,4 +1,4 @@
-"""Muon's native loops against torch's products, on every machine that has them; elsewhere torch's are taken."""
+"""Muon's native loops against torch's products; where a machine has none, torch's are taken."""
 
 from collections.abc import Iterator
 
