@@ -136,15 +136,15 @@ def _writer(options: Options) -> "Writer":
 
 
 def _watch(writer: "Writer", prompt: str, wish: "Wish") -> None:
-    """The prompt and what comes after it, as it comes."""
+    """The prompt, once it is taken, and what comes after it, as it comes."""
     if sys.stdout is None:
         raise UsageError("stdout is closed; there is nowhere to write to")
-    out = sys.stdout.buffer
-    out.write(prompt.encode("utf-8", "replace"))
+    out, before = sys.stdout.buffer, prompt
     for piece in writer.stream([prompt], wish):
-        out.write(piece.text.encode("utf-8", "replace"))
+        out.write(f"{before}{piece.text}".encode("utf-8", "replace"))
         out.flush()
-    out.write(b"\n")
+        before = ""
+    out.write(f"{before}\n".encode("utf-8", "replace"))
     out.flush()
 
 

@@ -67,3 +67,6 @@ def test_what_is_refused(folder: Path, model: Path, regard: Run) -> None:
         (["-i", "prompts.txt"], "a prompt and -i prompts.txt were given"),
     ):
         assert words in complaint(regard("generate", "-m", folder, "a", *flags))
+    done = regard("generate", "-m", folder, "a" * 5000, "--overflow", "refuse")
+    assert "do not fit into the model's" in complaint(done)
+    assert done.stdout == ""  # not the prompt, either
