@@ -1,6 +1,7 @@
 """`regard generate`: a prompt written on, prompts by the line, and what is refused."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,11 @@ def test_what_is_refused(folder: Path, model: Path, regard: Run) -> None:
         (["-i", "prompts.txt"], "a prompt and -i prompts.txt were given"),
     ):
         assert words in complaint(regard("generate", "-m", folder, "a", *flags))
-    done = regard("generate", "-m", folder, "a" * 5000, "--overflow", "refuse")
-    assert "do not fit into the model's" in complaint(done)
-    assert done.stdout == ""  # not the prompt, either
+
+
+def test_a_prompt_that_is_refused_is_not_printed(folder: Path, regard: Run, tmp_path: Path) -> None:
+    short = shutil.copytree(folder, tmp_path / "short")
+    (short / "generation.json").write_text('{"context": 16}', encoding="utf-8")
+    done = regard("generate", "-m", short, "the cat sat on the mat", "--overflow", "refuse")
+    assert "do not fit into the model's 16 places" in complaint(done)
+    assert done.stdout == ""
