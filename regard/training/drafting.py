@@ -41,14 +41,17 @@ class Drafted(OfPairs):
         goals, mask = batch.tgt_out, batch.tgt_mask
         with torch.no_grad() if model.frozen else nullcontext():
             hidden, state = model.read(batch.tgt_in, model.start(batch.inputs))  # (B, T, D)
-        total = hidden.new_zeros(())
+        length, drafter = hidden.shape[1], model.drafter
+        total = (
+            drafter.narrow(hidden[:, :0]).float().sum()
+        )  # 0, also of targets that have nothing further ahead
         if model.frozen:
             goals = said(model, hidden)
         else:
-            total = token_loss(model, hidden, goals, mask, label_smoothing=self.label_smoothing)
-        length, drafter = hidden.shape[1], model.drafter
-        places = torch.randperm(length)[: math.ceil(length * self.share)].sort().values.to(hidden.device)
-        foreseen, part = hidden[:, places], len(places) / length
+            total = total + token_loss(model, hidden, goals, mask, label_smoothing=self.label_smoothing)
+        before = length - 1  # places with a token ahead of them
+        places = torch.randperm(before)[: math.ceil(before * self.share)].sort().values.to(hidden.device)
+        foreseen, part = hidden[:, places], len(places) / max(1, before)
         for i in range(min(model.ahead, length - 1)):
             near = places + i + 1 < length  # there is a token so far ahead
             places, foreseen = places[near], foreseen[:, near]
