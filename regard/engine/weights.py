@@ -130,7 +130,7 @@ def lay_out(model: Any) -> Weights:
         gated=first.feed_forward.gated,
         post_norm=not first.around_attention.first,
         planes=_planes(first.attention),
-        drafts=getattr(model, "ahead", 0),
+        drafts=0 if getattr(model, "drafter", None) is None else model.ahead,
         pairs=0 if pairs is None else len(pairs.weight),
         eps=first.around_attention.norm.eps,
         source_scale=model.embedding.scale,
