@@ -20,6 +20,7 @@ READERS = {
     "compare/trial.py",
     "process/memo.py",
     "serving/about.py",
+    "serving/beside.py",
     "serving/body.py",
     "serving/schema.py",
     "text/running.py",

@@ -200,6 +200,7 @@ class Server(uvicorn.Server):
         self.patience = 0.0  # until when those under way are waited for
         self.quiet_until = 0.0  # no trouble is told before
         self.ready: Callable[[], object] | None = None  # to be called once, when it is
+        self.servers = []  # uvicorn has none before it listens, and may be told to retire before that
         self.retiring = 0.0  # since when it only answers those that are connected; others take who comes
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -208,6 +209,8 @@ class Server(uvicorn.Server):
         for listening in sockets or ():
             listening.listen(BACKLOG)
         asyncio.get_running_loop().set_exception_handler(self._trouble)
+        if self.retiring:  # it was told so before there was anything to close
+            self._close()
 
     def _trouble(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What went wrong outside of any request, in a line; a flood of them is no help to anybody."""
@@ -226,10 +229,13 @@ class Server(uvicorn.Server):
     def retire(self, ready: Callable[[], object]) -> None:
         """Take no more connections, answer whom it has for a while, and end; who only waited says so."""
         self.retiring = time.monotonic()
-        for server in self.servers:
-            server.close()
+        self._close()
         if self.service.waits:
             ready()
+
+    def _close(self) -> None:
+        for server in self.servers:
+            server.close()
 
     def _retired(self) -> bool:
         """Whether those that were connected when it retired have gone; each goes after one answer more."""
