@@ -4,9 +4,9 @@ Words that are told, tags, terms, long texts and looks hold the interpreter and 
 sentence must not wait for them. Every request has a bound on what it costs before it starts, and by that the
 front decides. It makes a pair of sockets, sends one end over to the helper, and passes on what comes back.
 
-    front -> helper   a frame: where it was sent to, and its fields if they are read and checked already
-    helper -> front   a frame: status and headers as JSON
-    both              frames of the body, and an empty one
+    front -> helper   a frame of JSON: where it was sent to, and its fields if they are read already
+    helper -> front   a frame of JSON: status and headers
+    both              frames of the body, and an empty one; a file among the fields goes as the body
 
 A frame is four bytes of length, and so many bytes. A client that goes away closes the pair, as a helper that
 dies does: that request is answered 503, and the keeper forks another helper. Where there is no helper, what
@@ -17,7 +17,6 @@ import asyncio
 import contextlib
 import json
 import os
-import pickle
 import signal
 import socket
 import time
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from regard.serving.body import Sent
 from regard.serving.door import listening
 from regard.serving.limits import Refusal
 from regard.serving.traces import asked
@@ -59,6 +59,35 @@ def frame(data: bytes) -> bytes:
     b'\\x00\\x00\\x00\\x03abc'
     """
     return len(data).to_bytes(_LENGTH) + data
+
+
+def packed(scope: Mapping[str, Any], given: Mapping[str, Any] | list[bytes]) -> tuple[bytes, list[bytes]]:
+    """A request as it is handed over: the first frame, and the parts that follow it."""
+    told = {name: scope[name] for name in _SCOPE if name in scope}
+    told["query_string"] = scope.get("query_string", b"").decode("latin-1")
+    pairs = [pair for pair in scope["headers"] if pair[0] in _HEADERS]
+    told["headers"] = [[each.decode("latin-1") for each in pair] for pair in pairs]
+    if isinstance(given, list):
+        return json.dumps([told, None, None]).encode(), given
+    files = [(name, value) for name, value in given.items() if isinstance(value, Sent)]  # one at most
+    fields = {name: value for name, value in given.items() if not isinstance(value, Sent)}
+    file = [files[0][0], files[0][1].name] if files else None
+    # A file that is repeated among texts stands in a list, and is no file to any route.
+    head = json.dumps([told, fields, file], default=lambda nested: None)
+    return head.encode(), [sent.data for _, sent in files]
+
+
+def unpacked(head: bytes, parts: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+    """The scope of a request that was `packed`, with its fields if there are any, and its body."""
+    told, fields, file = json.loads(head)
+    told["query_string"] = told["query_string"].encode("latin-1")
+    told["headers"] = [tuple(each.encode("latin-1") for each in pair) for pair in told["headers"]]
+    if fields is None:
+        return told, parts
+    if file is not None:
+        name, called = file
+        fields[name] = Sent(called, b"".join(parts))
+    return told | {"fields": fields}, []
 
 
 class Beside:
@@ -161,11 +190,8 @@ class Pipe:
 
     async def send(self, scope: Mapping[str, Any], given: Mapping[str, Any] | list[bytes]) -> None:
         """Hand the request over; parts of its body one after the other, for they may be large."""
-        told = {name: scope[name] for name in _SCOPE if name in scope}
-        told["headers"] = [pair for pair in scope["headers"] if pair[0] in _HEADERS]
-        parts = given if isinstance(given, list) else []
-        fields = None if isinstance(given, list) else dict(given)
-        self._writer.write(frame(pickle.dumps((told, fields), pickle.HIGHEST_PROTOCOL)))
+        head, parts = packed(scope, given)
+        self._writer.write(frame(head))
         with contextlib.suppress(OSError):  # reading will tell
             for part in filter(None, parts):
                 self._writer.write(frame(part))

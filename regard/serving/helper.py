@@ -11,7 +11,6 @@ import contextlib
 import json
 import logging
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -21,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from regard.process.allocator import sweep_freed_memory
-from regard.serving.beside import Beside, frame, read_frame
+from regard.serving.beside import Beside, frame, read_frame, unpacked
 from regard.serving.journal import Journal
 from regard.serving.workers import Workers, keep
 
@@ -113,14 +112,13 @@ class Helper:
         reader, writer = await asyncio.open_connection(sock=pipe)
         places: list[Any] = []
         try:
-            told, fields = pickle.loads(await read_frame(reader))
-            parts = []
+            head, parts = await read_frame(reader), []
             while part := await read_frame(reader):
                 parts.append(part)
-            scope = {"query_string": b"", "limited": False, **told, "places": places, "client": None}
+            told, body = unpacked(head, parts)
+            scope = {"limited": False, **told, "places": places, "client": None}
             scope |= {"asgi": {"version": "3.0"}, "http_version": "1.1", "raw_path": told["path"].encode()}
-            scope |= {} if fields is None else {"fields": fields}
-            await self.app(scope, _Heard(reader, parts).receive, _Said(writer).send)
+            await self.app(scope, _Heard(reader, body).receive, _Said(writer).send)
         except (EOFError, OSError):
             pass  # nobody waits for it
         except Exception:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from forms import KIND, form
 
+from regard.serving.beside import packed, unpacked
+from regard.serving.body import Sent
+
 LIMIT = 120.0  # seconds; a busy machine is slow
 PAIR = {"source": "en", "target": "de"}
 DEAR: list[tuple[str, dict[str, Any]]] = [
@@ -72,6 +75,20 @@ def stopped(server) -> Iterator[int]:
     os.kill(helper, signal.SIGSTOP)
     yield helper
     os.kill(helper, signal.SIGCONT)
+
+
+def test_what_is_handed_over_arrives_as_it_was():
+    headers = [(b"host", b"h\xe4"), (b"cookie", b"x")]
+    scope = {"path": "/translate", "method": "POST", "query_string": b"a=%ff\xe4", "headers": headers}
+    sent = Sent("\udcff.txt", b"\x00\xff")
+    fields = {"q": ["\ud800 lone", "\u2028"], "n": float("inf"), "file": sent, "none": None}
+    told, body = unpacked(*packed(scope, fields))
+    assert told == scope | {"headers": headers[:1], "fields": fields}
+    assert body == []
+    parts = [b"\xff", b"", b"{"]
+    assert unpacked(*packed(scope, parts)) == (scope | {"headers": headers[:1]}, parts)
+    nested, _ = unpacked(*packed(scope, {"file": ["text", sent]}))
+    assert nested["fields"] == {"file": ["text", None]}
 
 
 def test_plain_sentences_are_answered_while_all_that_is_dear_waits(server, stopped, pool):
@@ -141,6 +158,9 @@ def test_keys_and_limits_are_the_same_for_what_is_dear(model, start):
         assert server.post("/translate", fields | {"api_key": "s3cret"}).status == 200
         assert server.post("/translate", fields | {"api_key": "s3cret"}).status == 429
         assert server.post("/translate", PAIR | {"q": "a", "api_key": "s3cret"}).status == 429
+    with start("-m", f"en-de={model}", "--req-limit", "9") as server:  # who is counted is read here first
+        sent = server.ask("POST", "/translate_file", form("a.txt", b"a b c", **PAIR), content_type=KIND)
+        assert server.ask("GET", sent.tree["translatedFileUrl"].removeprefix(server.url)).body
 
 
 def test_a_helper_that_dies_is_told_of_and_another_takes_its_place(model, start, pool):

@@ -26,7 +26,7 @@ from regard.engine.listener import PackedListener
 from regard.errors import UsageError, shown
 from regard.models.folder import Loaded
 from regard.tasks.speech.listener import TOGETHER, Listener, Piece, Segment, Sound, Studied
-from regard.tasks.speech.pen import Pen
+from regard.tasks.speech.pen import EnginePen, ModelPen, Pen
 from regard.tasks.speech.timing import words_of
 from regard.text.whisper import STEP, Steering
 
@@ -154,13 +154,13 @@ class Whisper(Listener):
     def _begin(self, samples: Samples, words: bool) -> Pen:
         """What a window is written with; its attention is taped where words have times."""
         if self.packed is None:
-            return Pen(self.model, self.encode(samples), taped=words)
-        return Pen(self.packed, self.packed.hear(self._inputs(samples)), taped=words)
+            return ModelPen(self.model, self.encode(samples), taped=words)
+        return EnginePen(self.packed, self.packed.hear(self._inputs(samples)), taped=words)
 
     def studied(self, samples: Samples) -> Studied:
         """A window, of which the frames of the recording alone are kept."""
         memory = self.encode(samples[: self.window])
-        heard = self._best(Pen(self.model, memory))
+        heard = self._best(ModelPen(self.model, memory))
         text = self.tokenizer.decode([token for token in heard.ids if token < self.steering.end]).strip()
         frames = self._frames(samples[: self.window])
         return Studied(frames, memory, self._prompt(heard.language), heard.ids, text)
