@@ -4,10 +4,16 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy
 import pytest
+import soundfile
 from command import command, environment, letters, write_lines
+from encoders import write_encoder
+from listeners import write_listener
+from writers import write_writer
 
 from regard.cli.main import run
 
@@ -81,6 +87,43 @@ def test_ray_gives_the_same_bytes_also_where_a_process_dies(
     assert process.poll() == 0, (tmp_path / "log").read_text()
     assert killed
     assert out.read_bytes() == whole
+
+
+def embedding(place: Path) -> list[str]:
+    texts = write_lines(place / "in.txt", ["the cat sat", "a dog .", ""] * 200)
+    return ["embed", "-m", str(write_encoder(place / "m", "masked")), "-i", str(texts)]
+
+
+def generating(place: Path) -> list[str]:
+    prompts = write_lines(place / "in.txt", [f"the {number}" for number in range(300)])
+    drawn = ["--tokens", "7", "-n", "2", "--temperature", "1.2", "--seed", "5"]
+    return ["generate", "-m", str(write_writer(place / "m")), "-i", str(prompts), *drawn]
+
+
+def transcribing(place: Path) -> list[str]:
+    tone = numpy.sin(numpy.arange(8000) * 0.9).astype("float32")
+    for number in range(1, 5):
+        soundfile.write(place / f"{number}.wav", tone[: 2000 * number], 8000)
+    sounds = sorted(map(str, place.glob("*.wav")))
+    return ["transcribe", *sounds, "-m", str(write_listener(place / "m")), "--format", "json"]
+
+
+@pytest.mark.parametrize("asked", [embedding, generating, transcribing])
+def test_every_verb_that_answers_one_by_one_gives_the_same_on_ray(
+    asked: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
+    pytest.importorskip("ray")
+    flags = asked(tmp_path)
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    assert run([*flags, "-o", str(alone)]) == 0
+    subprocess.run(command(*flags, "-o", shared, "--on", "ray"), env=environment(), timeout=LIMIT, check=True)
+    pairs = [(alone, shared)]
+    if alone.is_dir():
+        pairs = [(each, shared / each.name) for each in sorted(alone.iterdir())]
+        assert len(pairs) == len(list(shared.iterdir())) == 4
+    for one, other in pairs:
+        assert one.read_bytes() == other.read_bytes()
+        assert len(one.read_bytes()) > 100
 
 
 def test_refusals(model: Path, lines: Path, capsys: pytest.CaptureFixture[str]) -> None:
