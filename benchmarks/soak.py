@@ -43,6 +43,7 @@ class Seen:
     silences: list[float] = field(default_factory=list)  # seconds until /health answered
     megabytes: list[float] = field(default_factory=list)
     codes: Counter[int] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)  # what was said with a 5xx, or "no answer"
     asked: int = 0
     hostile: int = 0
 
@@ -117,8 +118,10 @@ async def other(server: Server, requests: Iterator[Attack], pace: Pace, seen: Se
         await pace.turn()
         seen.asked += 1
         seen.hostile += attack in HOSTILE
-        code, _ = await client.ask(attack.path, attack.body, attack.kind)
+        code, body = await client.ask(attack.path, attack.body, attack.kind)
         seen.codes[code] += 1
+        if code == 0 or code >= 500:
+            seen.faults[f"{attack.name}: {body.decode(errors='replace')[:120] or 'no answer'}"] += 1
     client.close()
 
 
@@ -162,14 +165,14 @@ def rows(
     """The table."""
     p99 = [1000 * tally.percentile(0.99) for tally in (quiet, storm)]
     tenths = [seen.megabytes[len(seen.megabytes) * n // 10] for n in range(10)] + seen.megabytes[-1:]
-    faults = sum(number for code, number in seen.codes.items() if code >= 500 or code == 0)
+    faults = seen.faults.total()
     silences = sorted(seen.silences)
     return [
         ["requests of the others, seconds", f"{seen.asked:,} of {options.requests:,}, {took:.0f}", ""],
         ["asked for, and sent, a second", f"{options.rate:g}, {seen.asked / took:.0f}", ""],
         ["of them hostile", f"{seen.hostile:,}", ""],
         ["their answers by status", json.dumps(dict(sorted(seen.codes.items()))), "no 5xx"],
-        ["of them 5xx, or none at all", str(faults), "0"],
+        ["of them 5xx, or none at all", ", ".join([str(faults), *map(said, seen.faults.items())]), "0"],
         ["honest answers in quiet, by status", json.dumps(dict(quiet.codes)), "200"],
         ["honest answers in the storm, by status", json.dumps(dict(storm.codes)), "200"],
         ["honest median in quiet and in the storm, ms", medians(quiet, storm), ""],
@@ -185,6 +188,11 @@ def rows(
         ["memory after each tenth, MB", ", ".join(f"{each:.0f}" for each in tenths), "flat"],
         ["tracebacks", str(tracebacks), "0"],
     ]
+
+
+def said(item: tuple[str, int]) -> str:
+    """One kind of fault, as a cell of the table holds it."""
+    return f"{item[1]} × {item[0]}".replace("|", " ")
 
 
 def medians(*tallies: Tally) -> str:

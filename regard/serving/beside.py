@@ -5,12 +5,13 @@ sentence must not wait for them. Every request has a bound on what it costs befo
 front decides. It makes a pair of sockets, sends one end over to the helper, and passes on what comes back.
 
     front -> helper   a frame of JSON: where it was sent to, and its fields if they are read already
-    helper -> front   a frame of JSON: status and headers
+    helper -> front   an empty frame when it has all of that; then one of JSON: status and headers
     both              frames of the body, and an empty one; a file among the fields goes as the body
 
 A frame is four bytes of length, and so many bytes. A client that goes away closes the pair, as a helper that
-dies does: that request is answered 503, and the keeper forks another helper. Where there is no helper, what
-is dear is done where it came in. Before this file: the routes; on the other side: `helper.py`.
+dies does: a request that it had is answered 503, and the keeper forks another helper, to which what it had
+not yet goes. Where there is no helper, what is dear is done where it came in. Before this file: the routes;
+on the other side: `helper.py`.
 """
 
 import asyncio
@@ -40,6 +41,7 @@ _SCOPE = ("type", "method", "path", "query_string", "root_path", "scheme", "serv
 _HEADERS = (b"host", b"content-type", b"authorization")
 PATIENCE = 3.0  # seconds that helper and keeper have to end
 GRACE = 10.0  # seconds that the helper has, beyond its own limit, to say itself that it took too long
+TRIES = 3  # helpers that a request is sent to, as long as they end before they have it
 _DIED = "the process that did this has ended and another takes its place; try again"
 
 
@@ -104,11 +106,10 @@ class Beside:
         pipe = await self._opened()
         if pipe is None:
             return False
-        with contextlib.suppress(Refusal):
-            await pipe.send({"type": "http", "method": "GET", "path": "/live", "headers": []}, {})
-            await pipe.read()
-        pipe.close()
-        return pipe.fault is None
+        try:
+            return await pipe.send({"type": "http", "method": "GET", "path": "/live", "headers": []}, {})
+        finally:
+            pipe.close()
 
     def _counted(self, metrics: "Metrics") -> None:
         try:
@@ -131,27 +132,31 @@ class Beside:
         service.check_ready()
         place = service.room.enter(long=True)
         request.scope["places"].append(place)  # which it leaves when it is answered, whatever comes
-        pipe = await self._opened()
-        if pipe is None:
-            place.leave()
-            return None
-        service.expect(place, pipe.give_up, service.limits.seconds + GRACE)
-        told, handed = asked(), time.time_ns()
-        self.waiting += 1
-        try:
-            async with listening(request, pipe.give_up):
-                await pipe.send(request.scope, given)
-                head = json.loads(await pipe.read())
-        except BaseException:
-            pipe.close()
-            raise
-        finally:
-            self.waiting -= 1
-        if told is not None:
-            told(handed, handed)
-        if any(name == "content-length" for name, _ in head["headers"]):
-            place.computed()  # all of it is there
-        return Relayed(request, pipe, head)
+        for _ in range(TRIES):
+            pipe = await self._opened()
+            if pipe is None:
+                place.leave()
+                return None
+            service.expect(place, pipe.give_up, service.limits.seconds + GRACE)
+            told, handed = asked(), time.time_ns()
+            self.waiting += 1
+            try:
+                async with listening(request, pipe.give_up):
+                    head = json.loads(await pipe.read()) if await pipe.send(request.scope, given) else None
+            except BaseException:
+                pipe.close()
+                raise
+            finally:
+                self.waiting -= 1
+            if head is None:
+                pipe.close()
+                continue
+            if told is not None:
+                told(handed, handed)
+            if any(name == "content-length" for name, _ in head["headers"]):
+                place.computed()  # all of it is there
+            return Relayed(request, pipe, head)
+        raise Refusal(503, _DIED, retry_after=1)
 
     async def _opened(self) -> "Pipe | None":
         """A pair of sockets, one of them on its way to the helper; None where there is nobody, or no room."""
@@ -188,8 +193,11 @@ class Pipe:
         self._reader, self._writer = reader, writer
         self.fault: Exception | None = None
 
-    async def send(self, scope: Mapping[str, Any], given: Mapping[str, Any] | list[bytes]) -> None:
-        """Hand the request over; parts of its body one after the other, for they may be large."""
+    async def send(self, scope: Mapping[str, Any], given: Mapping[str, Any] | list[bytes]) -> bool:
+        """Hand the request over, parts of its body one after the other, for they may be large.
+
+        Whether the helper has it: one that ended before that has done nothing.
+        """
         head, parts = packed(scope, given)
         self._writer.write(frame(head))
         with contextlib.suppress(OSError):  # reading will tell
@@ -197,6 +205,13 @@ class Pipe:
                 self._writer.write(frame(part))
                 await self._writer.drain()
         self._writer.write(frame(b""))
+        try:
+            await read_frame(self._reader)
+        except EOFError:
+            if self.fault is not None:
+                raise self.fault from None
+            return False
+        return True
 
     async def read(self) -> bytes:
         """The next frame; where none comes, why."""

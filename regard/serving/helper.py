@@ -115,6 +115,7 @@ class Helper:
             head, parts = await read_frame(reader), []
             while part := await read_frame(reader):
                 parts.append(part)
+            writer.write(frame(b""))  # it is had
             told, body = unpacked(head, parts)
             scope = {"limited": False, **told, "places": places, "client": None}
             scope |= {"asgi": {"version": "3.0"}, "http_version": "1.1", "raw_path": told["path"].encode()}

@@ -32,7 +32,9 @@ class Place:
         self._bytes += size
 
     def within(self, seconds: float, late: Callable[[], None]) -> None:
-        """Call `late` unless all is done by then."""
+        """Call `late` unless all is done by then; what was said before counts no more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._alarm = asyncio.get_running_loop().call_later(seconds, late)
 
     def computed(self) -> None:
