@@ -2,8 +2,8 @@
 
 Eight honest clients ask a sentence, read the answer for a moment, and ask the next: first alone, then beside
 clients that send everything in turn, so many requests a second, a share of them hostile (`tests/attacks.py`),
-until they are used up. `/health` is asked all the time. More than the server can do is the business of
-`serve.py`.
+until they are used up. These are a process of their own: what they make ready holds up no honest client.
+`/health` is asked all the time. More than the server can do is the business of `serve.py`.
 
     python benchmarks/soak.py MODEL_DIR sentences.txt                    # 100,000 requests
     python benchmarks/soak.py MODEL_DIR sentences.txt --minutes 4        # as many as go in four minutes
@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import multiprocessing
 import random
 import sys
 import time
@@ -111,9 +112,9 @@ class Pace:
         await asyncio.sleep(max(0.0, self.due - time.monotonic()))
 
 
-async def other(server: Server, requests: Iterator[Attack], pace: Pace, seen: Seen) -> None:
+async def other(port: int, requests: Iterator[Attack], pace: Pace, seen: Seen) -> None:
     """One who sends whatever comes, and waits for longer than the server itself may take."""
-    client = Client(server.port, 150.0)
+    client = Client(port, 150.0)
     for attack in requests:
         await pace.turn()
         seen.asked += 1
@@ -125,6 +126,33 @@ async def other(server: Server, requests: Iterator[Attack], pace: Pace, seen: Se
     client.close()
 
 
+def others(port: int, texts: list[str], options: Any, pipe: Any) -> None:
+    """All of them, in a process of their own; what they saw goes into the pipe."""
+    seen, requests, pace = Seen(), mixed(texts, options), Pace(options.rate)
+
+    async def crowd() -> None:
+        await asyncio.gather(*(other(port, requests, pace, seen) for _ in range(OTHERS)))
+
+    asyncio.run(crowd())
+    pipe.send(seen)
+
+
+async def storm_of(server: Server, texts: list[str], options: Any, seen: Seen) -> None:
+    """Let the others loose, and wait for what they saw."""
+    ours, theirs = multiprocessing.Pipe()
+    asked = server.port, texts, options, theirs
+    crowd = multiprocessing.get_context("spawn").Process(target=others, args=asked)
+    crowd.start()
+    try:
+        while crowd.is_alive() and not ours.poll():
+            await asyncio.sleep(0.1)
+        found = ours.recv()
+    finally:
+        crowd.join()
+    seen.codes += found.codes
+    seen.faults, seen.asked, seen.hostile = found.faults, found.asked, found.hostile
+
+
 async def run(options: Any, texts: list[str]) -> list[list[str]]:
     """Quiet, then the storm."""
     server = start(options.model)
@@ -133,12 +161,9 @@ async def run(options: Any, texts: list[str]) -> list[list[str]]:
         quiet, storm, seen = Tally(), Tally(), Seen()
         await spell(server, texts, quiet, asyncio.sleep(options.seconds))
         idle, _ = server.held, server.megabytes  # the peaks begin here
-        requests = mixed(texts, options)
         watching = asyncio.create_task(watch(server, seen))
         began = time.perf_counter()
-        pace = Pace(options.rate)
-        crowd = asyncio.gather(*(other(server, requests, pace, seen) for _ in range(OTHERS)))
-        await spell(server, texts, storm, crowd)
+        await spell(server, texts, storm, storm_of(server, texts, options, seen))
         took = time.perf_counter() - began
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):

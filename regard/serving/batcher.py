@@ -1,7 +1,8 @@
 """Requests of many clients become batches for one engine, and a lone request never waits for company.
 
 Whatever waits when the engine becomes free goes together: a sentence of each request in turn, so that a
-long text delays nobody, as many as a batch may hold. A request whose client has gone leaves the queue. The
+long text delays nobody, as many as a batch may hold. What has waited for long comes first, or newcomers could
+hold it up for ever. A request whose client has gone leaves the queue. The
 engine works in threads of its own, each with a batch, so that it is never idle while answers are sent; the
 event loop only hands over and takes back. Before this file: `service.py`; after it: `engine.py`.
 """
@@ -9,6 +10,7 @@ event loop only hands over and takes back. Before this file: `service.py`; after
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import threading
 import time
@@ -21,6 +23,7 @@ from regard.serving.traces import asked
 
 NICE = 5  # of the engine's threads: to answer comes first, a refusal must not wait for a translation
 MEMORY = 4096  # tokens after which half of what is known of the speed is new
+LATE = 0.25  # of the time that a request may take: then it waits for no newcomer
 GATHER = 0.003  # seconds that a thread waits for more, while another works and it would begin with little
 logger = logging.getLogger("regard.serving")
 Work = Callable[[Any, Sequence[Any], bool], list[Any]]  # what is wished, texts, alone? -> a result each
@@ -44,6 +47,7 @@ class Job:
         self.fault: Exception | None = None
         self.told = asked()  # wants to know when it is done
         self.handed, self.taken = time.time_ns(), 0
+        self.since = time.monotonic()
         self._arrived = asyncio.Event()
         self._done: deque[int] = deque()
 
@@ -134,7 +138,11 @@ class Batcher:
     @property
     def ahead(self) -> float:
         """About the seconds that all which has not begun will take; 0 while too little is known."""
-        return self._tokens * self._spent / self._done if self._done >= MEMORY / 2 else 0.0
+        return self.seconds(self._tokens)
+
+    def seconds(self, tokens: int) -> float:
+        """About the seconds that so many tokens take; 0 while too little is known."""
+        return tokens * self._spent / self._done if self._done >= MEMORY / 2 else 0.0
 
     def cancel(self, job: Job) -> None:
         """Drop what has not begun; nobody waits for it any more."""
@@ -212,11 +220,15 @@ class Batcher:
     def _take(self) -> Batch:
         """A sentence of each waiting request in turn, of those that want what the oldest wants.
 
-        No more than this thread's share of all that is to be done: another is free soon.
+        No more than this thread's share of all that is to be done: another is free soon. Those that are late
+        come first, each as a whole.
         """
         rows = self._share()
-        key = self._jobs[0].key
-        ring = deque(job for job in self._jobs if job.key == key)
+        late = time.monotonic() - LATE * self.limits.seconds
+        # Stable: the others keep their turns.
+        waiting = sorted(self._jobs, key=lambda job: job.since if job.since < late else math.inf)
+        key = waiting[0].key
+        ring = deque(job for job in waiting if job.key == key)
         batch: list[tuple[Job, int]] = []
         longest = 0
         while ring and len(batch) < rows:
@@ -228,7 +240,7 @@ class Batcher:
             self._tokens -= job.sizes[job.waiting[0]]
             batch.append((job, job.waiting.popleft()))
             if job.waiting:
-                ring.append(job)
+                ring.appendleft(job) if job.since < late else ring.append(job)
         served = {id(job) for job, _ in batch}
         left = [job for job in self._jobs if job.waiting]
         self._jobs = deque(sorted(left, key=lambda job: id(job) in served))  # stable: the others first

@@ -79,11 +79,11 @@ class Room:
             return None
         return self.full(f"too many requests at once ({self.limits.requests})")
 
-    def check_ahead(self, seconds: float) -> None:
-        """Refuse where what waits already takes so long that a newcomer would be given up in the end."""
-        if seconds > self.limits.seconds / 2:
-            said = f"what is before you takes {seconds:.0f} s; try again then"
-            raise Refusal(429, said, retry_after=1 + int(seconds))
+    def check_ahead(self, before: float, own: float) -> None:
+        """Refuse who would be given up in the end: seconds that others take before it, and its own."""
+        if before and before + own > self.limits.seconds / 2:
+            said = f"what is before you takes {before:.0f} s; try again then"
+            raise Refusal(429, said, retry_after=1 + int(before))
 
     def full(self, why: str) -> Refusal:
         """Come back later."""

@@ -133,7 +133,7 @@ class Translating(Family):
             wish = Order(cut.model, ask.alternatives + 1, ask.words or cut.traced, cut.pair[1])
             batcher = self.slow if long else self.service.tracing if wish.traced else self.quick
             if long:
-                self.room.check_ahead(batcher.ahead)
+                self.room.check_ahead(batcher.ahead, batcher.seconds(sum(cut.sizes)))
             job = batcher.submit((self, wish), cut.sentences, cut.sizes)
             self.service.expect(place, job.give_up)
         except BaseException:

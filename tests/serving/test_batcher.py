@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regard.serving.batcher import MEMORY, Batcher
+from regard.serving.batcher import LATE, MEMORY, Batcher
 from regard.serving.limits import Limits
 
 
@@ -73,6 +73,20 @@ def test_a_lone_request_is_not_delayed_and_results_keep_their_places():
 
     engine, _ = run(scenario)
     assert engine.batches == [("k", ["a", "b"])]
+
+
+def test_what_has_waited_for_long_waits_for_no_newcomer():
+    async def scenario(batcher, engine):
+        first = await occupy(batcher, engine)
+        jobs = [batcher.submit("k", [name + "1", name + "2"], [1, 1]) for name in "abc"]
+        jobs[1].since -= 0.9 * LATE * batcher.limits.seconds
+        jobs[2].since -= 1.1 * LATE * batcher.limits.seconds
+        engine.gate.set()
+        for job in (first, *jobs):
+            await job.all()
+
+    engine, _ = run(scenario, rows=2)
+    assert [texts for _, texts in engine.batches] == [["first"], ["c1", "c2"], ["a1", "b1"], ["a2", "b2"]]
 
 
 def test_what_is_ahead_is_what_has_not_begun():

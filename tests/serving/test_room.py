@@ -39,9 +39,11 @@ def test_long_requests_leave_room_for_short_ones():
 
 def test_who_would_be_given_up_in_the_end_is_told_at_once():
     room = Room(Limits(seconds=10), lambda: 0.0)
-    room.check_ahead(5.0)
-    refusal = refused(room.check_ahead, 5.5)
+    room.check_ahead(3.0, 2.0)
+    refusal = refused(room.check_ahead, 5.5, 0.0)
     assert (refusal.status, refusal.retry_after) == (429, 6)
+    assert refused(room.check_ahead, 3.0, 2.5).retry_after == 4
+    room.check_ahead(0.0, 99.0)  # nobody is before it: its time will show
 
 
 def test_bytes_are_held_until_the_answer_is_sent():
