@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from regard.attention.dropout import dropout as drop
-from regard.attention.masks import causal_mask, join
+from regard.attention.masks import band_mask, causal_mask, join
 from regard.attention.score import Dot, Score
 from regard.fused import attend as fused
 
@@ -81,10 +81,13 @@ def attend(
     bias: Tensor | None = None,
     score: Score | None = None,
     dropout: float = 0.0,
+    window: tuple[int, int] | None = None,
 ) -> Tensor:
     """What each query gathers from the values: (B, H, T, K_v), by the quickest way.
 
-    q (B, H, T, K), k (B, H, S, K), v (B, H, S, K_v); `mask` is True where a query may look.
+    q (B, H, T, K), k (B, H, S, K), v (B, H, S, K_v); `mask` is True where a query may look. With a `window`
+    it looks no further than so many places before and after its own, which is meant for short sequences:
+    native loops go no further than that, and elsewhere it is one more mask.
 
     >>> v = torch.tensor([[[[1.0], [3.0]]]])
     >>> attend(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2), v).item()
@@ -93,9 +96,13 @@ def attend(
     scores, own = q.shape[-2] * k.shape[-2], q.device.type == "cpu"
     gradients = learns(q, k, v)
     score = score or Dot(q.shape[-1] ** -0.5)
-    if takes_native(q, k, v, mask=mask, bias=bias, score=score, dropout=dropout):
+    if _is_native(q, k, v, mask=mask, bias=bias, score=score, dropout=dropout):
         assert score.scale is not None
-        return fused.attend(q, k, v, mask=mask, causal=causal, scale=score.scale)
+        return fused.attend(
+            q, k, v, mask=mask, causal=causal, scale=score.scale, window=window or fused.EVERYWHERE
+        )
+    if window is not None:
+        mask = join(mask, band_mask(q.shape[-2], k.shape[-2], *window, q.device))
     factors = None if own and scores <= SHORT and gradients else score.factors(q, k)
     options: dict[str, Any] = {
         "mask": mask,
@@ -116,7 +123,7 @@ def learns(q: Tensor, k: Tensor, v: Tensor) -> bool:
     return torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
 
 
-def takes_native(
+def _is_native(
     q: Tensor,
     k: Tensor,
     v: Tensor,

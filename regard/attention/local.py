@@ -9,15 +9,13 @@ from typing import Any
 
 from torch import Tensor
 
-from regard.attention.attend import attend, attend_readable, takes_native
+from regard.attention.attend import attend, attend_readable
 from regard.attention.blocks import Plan, attend_blocks, show_blocks
 from regard.attention.kernel import Kernel, keys_seen, short, without_bias
 from regard.attention.masks import band_mask, join
-from regard.attention.score import Dot, Score
 from regard.attention.site import Site
 from regard.attention.sparse import Part, SparseWeights
 from regard.config import AttentionConfig
-from regard.fused import attend as fused
 
 BLOCK = 64  # queries computed together; measured: docs/log.md
 
@@ -48,7 +46,8 @@ class Local(Kernel):
         if self._whole(q, k):
             return attend(q, k, v, **options)
         if short(q, k):
-            return self._short(q, k, v, **options)
+            window = self.window, 0 if options.get("causal") else self.ahead
+            return attend(q, k, v, window=window, **options)
         q, k = without_bias("local", q, k, options)
         plan = self._plan(q, k, options.get("causal", False))
         real = keys_seen("local", options.get("mask"))
@@ -69,26 +68,6 @@ class Local(Kernel):
         """The twin: the window as a mask on ordinary attention; (output, weights (B, H, T, S))."""
         band = self.mask(q, k, options.get("causal", False))
         return attend_readable(q, k, v, **(options | {"mask": join(options.get("mask"), band)}))
-
-    def _short(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        mask: Tensor | None = None,
-        causal: bool = False,
-        score: Score | None = None,
-        **more: Any,
-    ) -> Tensor:
-        """By native loops, which go no further than the window, where they can; else by the twin."""
-        score = score or Dot(q.shape[-1] ** -0.5)
-        bias, dropout = more.get("bias"), more.get("dropout", 0.0)
-        if takes_native(q, k, v, mask=mask, bias=bias, score=score, dropout=dropout):
-            window = self.window, 0 if causal else self.ahead
-            assert score.scale is not None
-            return fused.attend(q, k, v, mask=mask, scale=score.scale, window=window)
-        return self.dense(q, k, v, mask=mask, causal=causal, score=score, **more)[0]
 
     def _whole(self, q: Tensor, k: Tensor) -> bool:
         """Whether the window hides nothing that is not hidden anyway."""

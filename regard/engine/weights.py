@@ -295,14 +295,19 @@ def _pad_heads(linear: nn.Linear, count: int) -> Product:
     """Rows of zeros after each of `count` heads, up to whole vectors."""
     width = linear.out_features // count
     more = _padded(width) - width
+    bias: Tensor | None = linear.bias
+    if not more:
+        return linear.weight, bias
     weight = linear.weight.view(count, width, -1)
     weight = F.pad(weight, (0, 0, 0, more)).flatten(0, 1)  # (count padded, D)
-    bias: Tensor | None = linear.bias
     return weight, None if bias is None else F.pad(bias.view(count, width), (0, more)).flatten()
 
 
 def _out(heads: MultiHead) -> Pair:
     """The matrix over the joined heads, with columns of zeros where a head was padded."""
     width = heads.out.in_features // heads.n_heads
+    more = _padded(width) - width
+    if not more:
+        return heads.out.weight, heads.out.bias
     weight = heads.out.weight.view(-1, heads.n_heads, width)
-    return F.pad(weight, (0, _padded(width) - width)).flatten(1), heads.out.bias
+    return F.pad(weight, (0, more)).flatten(1), heads.out.bias
