@@ -66,20 +66,20 @@ def describe(config: Config, data: dict[str, str]) -> Run:
 
 
 def differences(old: Run, new: Run) -> list[str]:
-    """In words, what the folder's run and the one asked for disagree on; their bounds are no matter."""
+    """In words, what the folder's run and the one asked for disagree on; their bounds are no matter.
+
+    A key that an older version did not know has its default, those of the task and of the kind of model too.
+    """
     keys = sorted((old.settings.keys() | new.settings.keys()) - set(BOUNDS))
+    known = {TASK: Config.task} | known_keys(new.settings[TASK], new.settings["model.kind"])
+    was, now = ([run.settings.get(key, known.get(key)) for key in keys] for run in (old, new))
     words = [
-        f"{shown(key)} was {shown(_setting(old, key))} and is {shown(_setting(new, key))}"
-        for key in keys
-        if _setting(old, key) != _setting(new, key)
+        f"{shown(key)} was {shown(one)} and is {shown(other)}"
+        for key, one, other in zip(keys, was, now, strict=True)
+        if one != other
     ]
     names = sorted(old.data.keys() | new.data.keys())
     return words + [f"the {name} changed" for name in names if old.data.get(name) != new.data.get(name)]
-
-
-def _setting(run: Run, key: str) -> Any:
-    """What a run sets the key to; one that an older version did not know has its default."""
-    return run.settings.get(key, known_keys().get(key, Config.task if key == TASK else None))
 
 
 def read_run(folder: Path) -> Run | None:
@@ -138,7 +138,8 @@ def clear(folder: Path) -> None:
 
 def _rebound(held: Run, wanted: Run) -> Run:
     """The folder's run with the bounds that are asked for; a finished one goes on where they are wider."""
-    before, after = ([_setting(run, key) for key in BOUNDS] for run in (held, wanted))
+    known = known_keys()
+    before, after = ([run.settings.get(key, known[key]) for key in BOUNDS] for run in (held, wanted))
     if held.finished and not any(new > old for old, new in zip(before, after, strict=True) if old):
         return held
     settings = held.settings | dict(zip(BOUNDS, after, strict=True))

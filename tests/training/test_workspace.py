@@ -1,9 +1,11 @@
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from regard.config import Config, merge
 from regard.errors import StorageError, UsageError
+from regard.kinds import TASKS
 from regard.training.workspace import (
     CHECKPOINTS,
     Run,
@@ -93,6 +95,18 @@ def test_another_run_is_refused_by_what_differs(tmp_path: Path) -> None:
 def test_settings_that_change_no_weight_may_change() -> None:
     free = {"train.save_every": 1.0, "train.log_every": 7, "train.keep": 9, "decode.beam": 1}
     assert differences(describe(Config(), DATA), describe(merge(Config(), free), DATA)) == []
+
+
+@pytest.mark.parametrize("key", ["model.norm", "speech.join", "gan.attend"])
+def test_a_key_that_an_older_version_did_not_know_has_its_default(key: str) -> None:
+    task = key.partition(".")[0]
+    own = {"speech": {"speech.rate": 8000}, "gan": {"gan.side": 28}}.get(task)
+    new = describe(merge(Config(), TASKS[task].defaults() | own if own else {}), DATA)
+    old = {
+        name: value for name, value in new.settings.items() if name not in ("task" if not own else "", key)
+    }
+    assert key in new.settings and key not in old
+    assert differences(dataclasses.replace(new, settings=old), new) == []
 
 
 def test_fresh_removes_ours_and_nothing_else(tmp_path: Path) -> None:
