@@ -105,7 +105,8 @@ def test_a_key_that_an_older_version_did_not_know_has_its_default(key: str) -> N
     old = {
         name: value for name, value in new.settings.items() if name not in ("task" if not own else "", key)
     }
-    assert key in new.settings and key not in old
+    assert key in new.settings
+    assert key not in old
     assert differences(dataclasses.replace(new, settings=old), new) == []
 
 
