@@ -3,9 +3,10 @@
     python benchmarks/rounds.py ../shared/data/multi30k
 
 Two processes of one thread learn Multi30k (English to German) for the same steps: in step, which is what one
-process gives; with gradients that travel in 16 bits; in rounds of some lengths; one process alone on half of
-each step's batches, which is what each would be worth without the other; and in step with another seed, so
-that one sees what chance does. The scores are of held-out pairs, with the averaged weights at the end.
+process gives; with gradients that travel in 16 bits; in rounds of some lengths, whose meetings take the mean
+or DiLoCo's momentum; one process alone on half of each step's batches, which is what each would be worth
+without the other; and in step with another seed, so that one sees what chance does. The scores are of
+held-out pairs, with the averaged weights at the end.
 """
 
 import argparse
@@ -42,7 +43,9 @@ def ways(seed: int, every: list[int]) -> dict[str, tuple[int, dict[str, Any]]]:
         "two in step, sums in bf16": (2, step | {"train.sums": "bf16"}),
     }
     for steps in every:
-        found[f"two, meeting after {steps} steps"] = (2, step | {"train.outer_every": steps})
+        alone = step | {"train.outer_every": steps}
+        found[f"two, meeting after {steps} steps"] = (2, alone)
+        found[f"two, meeting after {steps} steps, momentum 0.9"] = (2, alone | {"train.outer_momentum": 0.9})
     found["one alone, half the batches"] = (1, step | {"train.accumulate": BATCHES // 2})
     found["two in step, another seed"] = (2, step | {"train.seed": seed + 1})
     return found

@@ -22,6 +22,7 @@ class TrainConfig:
     sums: str = "fp32"  # how gradients travel between processes; bf16: fewer bytes, no longer the same bits
     shard: bool = False  # each of several processes holds a part of every weight, and of all that moves it
     outer_every: int = 0  # steps that each process goes alone before they meet (DiLoCo); 0: they never part
+    outer_momentum: float = 0.0  # of a meeting's own step (the paper's: 0.9); 0: they take their mean
     clip: float = 1.0  # largest gradient norm; 0: no clipping
     weight_decay: float = 0.0
     label_smoothing: float = 0.1
@@ -57,6 +58,7 @@ class TrainConfig:
         between("train.lr", self.lr, 0, 10)
         between("train.label_smoothing", self.label_smoothing, 0, 0.95)
         between("train.glance", self.glance, 0, 1)
+        between("train.outer_momentum", self.outer_momentum, 0, 0.99)
         between("train.average_span", self.average_span, 0, 1)
         between("train.batch_tokens", self.batch_tokens, 1, 10_000_000)
         for name in ("accumulate", "log_every", "keep"):

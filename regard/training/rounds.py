@@ -1,7 +1,8 @@
 """Rounds: processes that move by themselves for some steps, then meet (DiLoCo, Douillard et al. 2023).
 
     pull = weights at the start of the round - mean of the weights that all have now
-    speed = 0.9 speed + pull        weights = start - 0.7 (pull + 0.9 speed)        Nesterov's momentum
+    weights = start - pull                                               the mean itself, without momentum
+    speed = m speed + pull        weights = start - 0.7 (pull + m speed)         m: train.outer_momentum
 
 A link carries the weights once in `train.outer_every` steps, not gradients in each. What comes of it depends
 on how many processes there are, and is not what one process gives. Asked by `loop.py`, between two steps.
@@ -21,27 +22,34 @@ from regard.training.checkpoint import Checkpoint
 from regard.training.sums import Node
 from regard.training.world import World
 
-RATE, MOMENTUM = 0.7, 0.9  # those of the paper's section 3
+RATE = 0.7  # of a move with momentum: that of the paper's section 3
 
 
 class Rounds:
     """What is remembered from one meeting to the next."""
 
     def __init__(
-        self, weights: Sequence[Tensor], every: int, world: World, kind: torch.dtype = torch.float32
+        self,
+        weights: Sequence[Tensor],
+        every: int,
+        world: World,
+        kind: torch.dtype = torch.float32,
+        momentum: float = 0.0,
     ) -> None:
         self.weights, self.every, self.world, self.kind = list(weights), every, world, kind
+        self.momentum = momentum
         self.start = [weight.detach().clone() for weight in weights]
-        self.speed = [torch.zeros_like(weight) for weight in self.start]
+        self.speed = [torch.zeros_like(weight) for weight in self.start] if momentum else []
 
     @torch.no_grad()
     def meet(self) -> None:
         """One step of the outer optimiser; all processes have the same weights after it."""
         pulls = self._mean(torch._foreach_sub(self.start, self.weights))
-        torch._foreach_mul_(self.speed, MOMENTUM)
-        torch._foreach_add_(self.speed, pulls)
-        torch._foreach_add_(pulls, self.speed, alpha=MOMENTUM)
-        torch._foreach_add_(self.start, pulls, alpha=-RATE)
+        if self.momentum:
+            torch._foreach_mul_(self.speed, self.momentum)
+            torch._foreach_add_(self.speed, pulls)
+            torch._foreach_add_(pulls, self.speed, alpha=self.momentum)
+        torch._foreach_add_(self.start, pulls, alpha=-RATE if self.momentum else -1.0)
         for weight, value in zip(self.weights, self.start, strict=True):
             weight.copy_(value)
 
@@ -64,9 +72,10 @@ class Rounds:
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Take back what `tensors` gave, when the weights are those of a meeting."""
-        for place, (speed, start) in enumerate(zip(self.speed, self.start, strict=True)):
+        for place, speed in enumerate(self.speed):
             speed.copy_(tensors[str(place)])
-            start.copy_(self.weights[place].detach())
+        for start, weight in zip(self.start, self.weights, strict=True):
+            start.copy_(weight.detach())
 
     def joined(self, checkpoint: Checkpoint) -> Checkpoint:
         """With the optimisers of every process, each of which remembers its own."""

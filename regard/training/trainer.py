@@ -86,7 +86,7 @@ class Trainer:
             self._cut()
         self.average: Average = build_average(self.config.average, self.weights, self.config.average_span)
         kind = torch.bfloat16 if self.config.sums == "bf16" else torch.float32
-        self.rounds = Rounds(self.weights, every, world, kind) if every else None
+        self.rounds = Rounds(self.weights, every, world, kind, self.config.outer_momentum) if every else None
         self.beside = ALONE if every else world  # those that a step is made with
         self.owners = {
             name: self.shards.holders()
