@@ -34,7 +34,8 @@ class Annotated(NamedTuple):
 def annotated(path: Path, part: str, astray: Lost) -> list[Annotated]:
     """The pictures of a part of a folder, or of a COCO json; `astray` counts what is said of no picture."""
     if path.is_file() and path.suffix == ".json":
-        return list(_coco(path, path.parent, astray))
+        root = path.parent.parent if path.parent.name == "annotations" else path.parent
+        return list(_coco(path, root, astray))
     if not path.is_dir():
         missing = "does not exist" if not path.exists() else "is no folder"
         raise DataError(f"{path} {missing}; give a folder of pictures and boxes, or a COCO json")
@@ -59,7 +60,11 @@ def _wanted(part: str) -> Iterator[tuple[str, ...]]:
 
 
 def _of_part(files: list[Path], part: str) -> Path | None:
-    """The file of a part, by its name or its folder's; the only one where no name says anything."""
+    """The file of a part, by its name or its folder's; the only one where no name says anything.
+
+    COCO's own instances_ stand beside captions_ and person_keypoints_ of the same parts, which are passed over.
+    """
+    files = [file for file in files if file.name.startswith("instances")] or files
     for names in _wanted(part):
         for file in sorted(files):
             if any(name in f"{file.parent.name}/{file.name}" for name in names):
@@ -91,7 +96,7 @@ def _coco(path: Path, root: Path, astray: Lost) -> Iterator[Annotated]:
             if each["category_id"] not in names:
                 nameless.add(f"annotation {place} names category {shown(each['category_id'])}")
                 continue
-            left, top, width, height = (_number(value) for value in each["bbox"])
+            left, top, width, height = _bbox(each, f"annotation {place} of {path}")
             boxes, labels = held[each["image_id"]]
             boxes.append((left, top, left + width, top + height))
             labels.append(names[each["category_id"]])
@@ -110,6 +115,15 @@ def _coco(path: Path, root: Path, astray: Lost) -> Iterator[Annotated]:
     below = sorted(each for each in root.iterdir() if each.is_dir())
     for number, name in files:
         yield Annotated(_picture(name, [path.parent, root, root / "images", *below]), *held[number])
+
+
+def _bbox(annotation: Any, where: str) -> Box:
+    """Left, top, width and height."""
+    try:
+        left, top, width, height = map(_number, annotation["bbox"])
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{where} has no bbox of four numbers; mend it, or leave it out") from None
+    return left, top, width, height
 
 
 def _picture(name: str, folders: list[Path]) -> Path:

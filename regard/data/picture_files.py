@@ -4,7 +4,6 @@ A source gives its pictures one by one, and the files that it reads. Arrays are 
 no file has to fit into memory.
 """
 
-import csv
 import gzip
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.lines import decode, is_gzip, open_file, read_lines, reading
+from regard.data.lines import cells_of, decode, is_gzip, open_file, read_lines, reading
 from regard.data.texts import files_of
 from regard.errors import DataError, RegardError, shown
 from regard.foreign import MOST_PICTURES, MOST_PIXELS
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 PARTS = {"train": ("train",), "valid": ("valid", "val", "validation"), "test": ("test",)}
 _OTHER = {"test": "valid", "valid": "test", "train": ""}  # what is taken where a part is not there
 _HEADING = ("path", "file", "filename", "file_name", "image", "picture")
+_LABELS = ("label", "class", "category", "target")  # what the other column is called where both are named
 _IDX_IMAGES, _IDX_LABELS = 0x803, 0x801  # bytes in three dimensions, and in one
 _IDX = {"train": "train", "valid": "t10k", "test": "t10k"}
 _BLOCK = 2**22  # bytes of an array that are held at a time
@@ -122,17 +122,23 @@ class Listed:
 
     def rows(self) -> Iterator[tuple[Path, str]]:
         """Each picture and its label."""
+        where, width = (0, 1), 2
         for number, raw in enumerate(read_lines(self.path), 1):
             text = decode(raw, self.path, number)
             if not text.strip():
                 continue
-            cells = next(csv.reader([text], delimiter="\t" if self.path.suffix == ".tsv" else ","))
-            if number == 1 and cells[0].strip().lower() in _HEADING:
+            delimiter = "\t" if self.path.suffix == ".tsv" else ","
+            cells = [cell.strip() for cell in cells_of(text, self.path, number, delimiter)]
+            if number == 1 and (found := _columns(cells)):
+                where, width = found, len(cells)
                 continue
-            if len(cells) != 2 or not all(cell.strip() for cell in cells):
-                found = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
-                raise DataError(f"{self.path} line {number}: {found} where there are 2 (path, label)")
-            yield self.path.parent / cells[0].strip(), cells[1].strip()
+            if len(cells) != width:
+                held = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
+                raise DataError(f"{self.path} line {number}: {held} where there are {width} (path, label)")
+            if not all(cells[place] for place in where):
+                empty = "label" if cells[where[0]] else "path"
+                raise DataError(f"{self.path} line {number}: the {empty} is missing")
+            yield self.path.parent / cells[where[0]], cells[where[1]]
 
     def items(self) -> Iterator[Item]:
         for path, label in self.rows():
@@ -141,6 +147,16 @@ class Listed:
     def files(self) -> Iterator[tuple[Path, str]]:
         yield self.path, ""
         yield from ((path, label) for path, label in self.rows() if path.is_file())
+
+
+def _columns(cells: list[str]) -> tuple[int, int] | None:
+    """Where path and label stand, if these are names of columns."""
+    names = [cell.lower() for cell in cells]
+    paths = [names.index(name) for name in _HEADING if name in names]
+    labels = [names.index(name) for name in _LABELS if name in names]
+    if paths and labels:
+        return paths[0], labels[0]
+    return (0, 1) if len(cells) == 2 and names[0] in _HEADING else None
 
 
 class _Rows:

@@ -8,14 +8,13 @@
 Faults are told with file and line. After this file: `regard.tasks.speech.examples`.
 """
 
-import csv
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from regard.audio.sound import ENDINGS
-from regard.data.lines import decode, read_lines
+from regard.data.lines import cells_of, decode, read_lines
 from regard.errors import DataError, shown
 from regard.foreign import loads
 
@@ -121,7 +120,7 @@ def _csv(path: Path) -> Iterator[Spoken | Fault]:
     first = next(lines, None)
     if first is None:
         return
-    found = _header(next(csv.reader([first[1]])))
+    found = _header(cells_of(first[1], path, first[0]))
     if found is None:
         if "|" not in first[1]:
             yield Fault(path, first[0], f"{path} line 1: neither file_name and text nor LJSpeech's name|text")
@@ -133,7 +132,7 @@ def _csv(path: Path) -> Iterator[Spoken | Fault]:
             yield _spoken(path, number, name, (cells[2:] or cells[1:] or [""])[0], wavs)
         return
     for number, line in lines:
-        cells = next(csv.reader([line]))
+        cells = cells_of(line, path, number)
         if max(found) >= len(cells):
             yield Fault(path, number, f"{path} line {number}: {len(cells)} columns, too few")
         else:

@@ -102,6 +102,20 @@ def test_parts_are_found_by_their_names(tmp_path: Path) -> None:
         assert [each.path.stem for each in Scenes((root,), part).held] == ["c"]
 
 
+def test_coco_as_it_is_shared(tmp_path: Path) -> None:
+    """Captions and key points lie beside the boxes, and the pictures of a part in a folder of its own."""
+    root = as_coco(tmp_path)
+    boxes = root / "annotations" / "instances.json"
+    for part in ("train", "val"):
+        for kind in ("captions", "person_keypoints"):
+            (root / "annotations" / f"{kind}_{part}2017.json").write_text('{"images": [], "annotations": []}')
+        (root / "annotations" / f"instances_{part}2017.json").write_text(boxes.read_text())
+    boxes.unlink()
+    (root / "images").rename(root / "train2017")
+    assert Scenes((root,)).survey.boxes == 3
+    assert Scenes((root / "annotations" / "instances_val2017.json",)).survey.boxes == 3
+
+
 def test_boxes_are_cut_at_the_edge_and_those_without_area_counted(tmp_path: Path) -> None:
     root = as_coco(tmp_path / "data") if (tmp_path / "data").mkdir() is None else tmp_path
     path = root / "annotations" / "instances.json"
@@ -178,8 +192,9 @@ COCO, YOLO, VOC = "annotations/instances.json", "labels/train/a.txt", "Annotatio
             spoiled(as_coco, COCO, '"category_id": 90', '"category_id": 91'),
             "1 boxes are of categories that are not there, the first: annotation 1 names category 91",
         ),
-        (spoiled(as_coco, COCO, "[2, 3, 10, 6]", "[2, 3]"), "is it a COCO json"),
-        (spoiled(as_coco, COCO, "[2, 3, 10, 6]", '[2, 3, 10, "NaN"]'), "is it a COCO json"),
+        (spoiled(as_coco, COCO, "[2, 3, 10, 6]", "[2, 3]"), "annotation 0 of .* has no bbox of four numbers"),
+        (spoiled(as_coco, COCO, "[2, 3, 10, 6]", '[2, 3, 10, "NaN"]'), "has no bbox of four numbers"),
+        (spoiled(as_coco, COCO, '"bbox"', '"box"'), "annotation 0 of .* has no bbox of four numbers"),
         (spoiled(as_coco, COCO, "{", "("), "is no JSON"),
         (spoiled(as_yolo, YOLO, "1 0", "5 0"), "line 2: class 5 has no name"),
         (spoiled(as_yolo, YOLO, "0 0", "cat 0"), "line 1: a box is class, x, y, width and height"),

@@ -49,9 +49,18 @@ def as_idx(place: Path, *, part: str = "train", zipped: bool = False) -> Path:
     return place
 
 
+def as_wide_list(place: Path) -> Path:
+    as_list(place)
+    lines = ["id,Label,file"]
+    lines += [f'{number},{name},"below/a, {number}.png"' for number, name in enumerate(NAMES)]
+    (place / "list.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return place / "list.csv"
+
+
 LAYOUTS = {
     "folders": as_folders,
     "list": as_list,
+    "a list with a heading that names more": as_wide_list,
     "npz": as_archive,
     "idx": as_idx,
     "zipped idx": lambda place: as_idx(place, zipped=True),
@@ -186,7 +195,9 @@ def written(name: str, text: str) -> Callable[[Path], Path]:
         (lambda place: place, "there is no picture to learn from"),
         (written("notes.md", "x"), "a folder a class, a .csv of path,label, or an .npz"),
         (written("list.csv", "a.png,b,c\n"), "list.csv line 1: 3 columns where there are 2"),
-        (written("list.csv", "path,label\na.png,\n"), "list.csv line 2: 2 columns where"),
+        (written("list.csv", "path,label\na.png,\n"), "list.csv line 2: the label is missing"),
+        (written("list.csv", "label,path\na,\n"), "list.csv line 2: the path is missing"),
+        (written("list.csv", f"path,label\nx,{'a' * 200_000}\n"), "list.csv line 2 is no line of a table"),
         (written("list.csv", "a.png,b\n"), "no picture to learn from; 1 left out .*a.png does not exist"),
         (written("held.npz", "text"), "held.npz is no .npz that can be read"),
         (cut, "held.npz is no .npz that can be read"),

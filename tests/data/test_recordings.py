@@ -66,6 +66,13 @@ def test_a_line_that_says_too_little(tmp_path: Path, name: str, content: str, sa
     assert any(isinstance(found, Fault) for found in look_through(path))
 
 
+def test_a_cell_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"file_name,text\n1.wav,{'a' * 200_000}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"a\.csv line 2 is no line of a table"):
+        list(read_spoken(path))
+
+
 def test_what_is_no_list_of_recordings(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no metadata"):
         list(read_spoken(tmp_path))
