@@ -62,7 +62,7 @@ def _wanted(part: str) -> Iterator[tuple[str, ...]]:
 def _of_part(files: list[Path], part: str) -> Path | None:
     """The file of a part, by its name or its folder's; the only one where no name says anything.
 
-    COCO's own instances_ stand beside captions_ and person_keypoints_ of the same parts, which are passed over.
+    Beside COCO's instances_ stand captions_ and person_keypoints_ of the same parts: they are passed over.
     """
     files = [file for file in files if file.name.startswith("instances")] or files
     for names in _wanted(part):

@@ -121,7 +121,7 @@ def decode(raw: bytes, path: Path | str, line: int, on_fault: OnFault = refuse) 
 
 
 def cells_of(text: str, path: Path, number: int, delimiter: str = ",") -> list[str]:
-    """The cells of a line of a table; one that quotes or reaches further than csv reads is refused by its number.
+    """The cells of a line of a table; one that csv cannot read is refused by its number.
 
     >>> cells_of('a.png,"cats, dogs"', Path("list.csv"), 1)
     ['a.png', 'cats, dogs']

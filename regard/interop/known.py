@@ -42,10 +42,10 @@ def read(path: Path) -> Loaded:
         from regard.interop import llama
 
         return llama.read_file(path)
-    if path.is_file() and path.suffix == ".pt":
+    if weights := _whisper_at(path):
         from regard.interop import whisper
 
-        return whisper.read_file(path)
+        return whisper.read_file(weights)
     if not path.is_dir():
         what = (
             "is no model of llama2.c (a .bin file) and none of Whisper (a .pt file)"
@@ -53,6 +53,8 @@ def read(path: Path) -> Loaded:
             else "does not exist"
         )
         raise ModelError(f"{path} {what}; give the folder of a {', '.join(READERS)} model")
+    if not (path / "config.json").is_file():
+        raise ModelError(f"{path} holds no config.json; give the folder of a {', '.join(READERS)} model")
     kind = read_json(path / "config.json").get("model_type")
     if not isinstance(kind, str) or kind not in READERS:
         raise ModelError(
@@ -60,6 +62,14 @@ def read(path: Path) -> Loaded:
         )
     loaded: Loaded = import_module(f"regard.interop.{READERS[kind]}").read(path)
     return loaded
+
+
+def _whisper_at(path: Path) -> Path | None:
+    """OpenAI's .pt: the file itself, or the only one of a folder that says nothing else of what is in it."""
+    if path.is_file():
+        return path if path.suffix == ".pt" else None
+    found = [] if (path / "config.json").exists() else sorted(path.glob("*.pt"))
+    return found[0] if len(found) == 1 else None
 
 
 def add(path: Path, loaded: Loaded, folder: Path) -> None:

@@ -228,5 +228,5 @@ def _file_text(path: Path, size: int) -> RunningText:
                 raise ModelError(f"{place / name}: {error}") from None
     raise ModelError(
         f"{path} has no vocabulary in it: put {name} beside it (whisper/assets of openai-whisper), or "
-        "install that package"
+        "pip install --no-deps openai-whisper"
     )

@@ -17,7 +17,7 @@ from regard.errors import ModelError, UsageError
 from regard.interop import known
 from regard.models.folder import Loaded
 from regard.tasks.speech.listener import load_listener
-from regard.tasks.speech.whisper import Whisper
+from regard.tasks.speech.whisper import Whisper, _Try
 from regard.text.running import ALPHABET, RunningText
 from regard.text.whisper import Steering, read_ranks, whisper_text
 
@@ -138,7 +138,9 @@ def test_a_file_without_its_vocabulary_is_one_line(
     theirs: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_file(theirs, tmp_path / "tiny.pt")
+    assert command(["import", str(tmp_path), "-o", str(tmp_path / "folder")]) == 0  # the only .pt in it
     (tmp_path / "multilingual.tiktoken").unlink()
+    capfd.readouterr()
     assert command(["import", str(tmp_path / "tiny.pt"), "-o", str(tmp_path / "out")]) == 2
     assert "put multilingual.tiktoken beside it" in capfd.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -203,6 +205,18 @@ def test_it_listens_in_windows(loaded: Loaded) -> None:
     assert Steering.of(loaded.tokenizer).languages["de"] == len(pieces()[0]) + 4
 
 
+def test_silence_gives_no_text(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whisper is fairly sure that silence says "you"; that nobody speaks it is surer of."""
+    listener = Whisper(loaded, language="en")
+    heard = _Try(ids=[listener.steering.times, 5, 6], logp=[-0.5, -0.5, -0.5], no_speech=0.9)
+    monkeypatch.setattr(listener, "_best", lambda pen: heard)
+    noise = np.random.default_rng(2).normal(size=24_000).astype(np.float32)
+    for level, texts in ((0.0, 0), (1e-4, 0), (0.1, 1)):
+        assert len(list(listener.transcribe(noise * np.float32(level), words=False))) == texts
+    heard.no_speech = 0.2  # however faint, somebody speaks
+    assert len(list(listener.transcribe(noise * np.float32(1e-4), words=False))) == 1
+
+
 def test_a_language_is_told_or_heard(loaded: Loaded) -> None:
     samples = (np.random.default_rng(2).normal(size=24_000) * 0.1).astype(np.float32)
     listener = Whisper(loaded)
@@ -244,8 +258,6 @@ def test_a_prompt_is_what_was_said_before(loaded: Loaded) -> None:
 
 
 def cut(listener: Whisper, ids: list[int], long: float) -> Any:
-    from regard.tasks.speech.whisper import _Try
-
     return listener._cut(_Try(ids=ids), long)
 
 

@@ -33,6 +33,7 @@ from regard.text.whisper import STEP, Steering
 WINDOW = 30.0  # seconds
 WARMER = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 REPEATS, UNLIKELY, SILENT = 2.4, -1.0, 0.6  # a text packed so much, or so unlikely, is tried again; no speech
+FAINT = 1e-3  # the loudest sample of a window in which a text needs somebody who probably speaks
 STEERED = 5  # tokens at most that steer, around what was said before
 FIRST = 50  # times at most before the first segment: one second
 _SIGNS = '"#()*+/:;<=>@[\\]^_`{|}~「」『』'
@@ -168,8 +169,12 @@ class Whisper(Listener):
     def _window(self, samples: Samples, start: float, words: bool) -> tuple[list[Segment], float]:
         """The segments of a window, and how far to go on."""
         long = len(samples) / self.rate
+        if float(np.ptp(samples)) == 0.0:
+            return [], long
         heard = self._best(self._begin(samples, words))
-        if heard.no_speech > SILENT and heard.mean < UNLIKELY:
+        # "you" is what silence is likely to have said, by the subtitles that Whisper was trained on
+        faint = float(np.abs(samples - samples.mean()).max()) < FAINT
+        if heard.no_speech > SILENT and (faint or heard.mean < UNLIKELY):
             return [], long
         parts, seek = self._cut(heard, long)
         found = []
