@@ -242,6 +242,26 @@ def test_on_a_phone_no_head_and_no_column_of_the_walk_is_cut_off(opened, make, t
         assert page.locator(part).evaluate("node => node.scrollWidth <= node.clientWidth"), part
 
 
+@pytest.mark.parametrize("width", [1280, 900])
+def test_many_heads_stand_below_each_other_with_legible_names(opened, make, tmp_path, width):
+    look(make(1, model__n_heads=8, model__d_model=16), "the small dog runs to a house.").save(
+        tmp_path / "many.html"
+    )
+    page = opened(tmp_path / "many.html", viewport={"width": width, "height": 900}).page
+    assert page.locator(".small").count() == 2 * 9
+    assert page.locator(".tag").evaluate_all(
+        "all => all.every((node) => node.scrollWidth <= node.clientWidth)"
+    )
+    assert page.locator(".grid[role=group]").evaluate("node => node.scrollWidth <= node.clientWidth")
+
+
+def test_a_row_of_heads_is_a_layer_where_there_is_room(opened, make, tmp_path):
+    look(make(1, model__n_heads=4), "the small dog runs to a house.").save(tmp_path / "few.html")
+    page = opened(tmp_path / "few.html", viewport={"width": 1280, "height": 900}).page
+    tops = page.locator(".small").evaluate_all("all => all.map((node) => node.getBoundingClientRect().top)")
+    assert len(set(tops)) == 2
+
+
 def test_another_text_opens_its_own_sharpest_layer_unless_one_was_chosen(opened, make, tmp_path):
     """The layer of a first fragment must not stay when the whole sentence has another one that is clearer."""
     fragment, whole = (

@@ -110,9 +110,9 @@ def test_alternatives_take_the_place_of_the_first(visit, site):
 
 
 def test_of_other_readings_only_what_differs_stands_out(visit):
-    """Two places that differ, with the same words between them and after them."""
-    readings = ["one two three four five six.", "one 2 three four 5 six.", "two three four five six."]
-    told = {"translatedText": readings[0], "alternatives": readings[1:], "words": []}
+    """Two places that differ, with the same words between; a word that is only missing, struck out."""
+    others = ["one 2 three four 5 six.", "two three four five six."]
+    told = {"translatedText": "one two three four five six.", "alternatives": others, "words": []}
     done = f"event: done\ndata: {json.dumps(told)}\n\n"
 
     def answer(route: Any) -> None:
@@ -121,8 +121,9 @@ def test_of_other_readings_only_what_differs_stands_out(visit):
     page = visit(before=lambda page: page.route("**/translate", answer)).page
     page.locator("textarea").fill("a b")
     page.locator(".reading").first.wait_for()
-    marked = "all => all.map((node) => [...node.querySelectorAll('strong')].map((each) => each.textContent))"
-    assert page.locator(".reading").evaluate_all(marked) == [["2 ", "5 "], []]
+    marked = "all => all.map((node) => [...node.children].map((each) => each.outerHTML).join())"
+    fresh, lacking = page.locator(".reading").evaluate_all(marked)
+    assert (fresh, lacking) == ("<strong>2 </strong>,<strong>5 </strong>", '<del data-gone="one "></del>')
 
 
 def test_an_empty_page_offers_sentences_to_begin_with(visit, site):

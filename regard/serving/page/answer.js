@@ -160,16 +160,25 @@ export function drawAlternatives(root, readings, shown, choose) {
   );
 }
 
-/* The words of a text, those that another one has not in bold; of what both have long only the ends. */
+/* The words of a text, those that another one has not in bold; where it only lacks some, these struck out. */
 function differing(text, other) {
-  const words = text.split(/(?<=\s)|(?=[\p{P}]+(?:\s|$))/u);
-  const both = shared(words, other.split(/(?<=\s)|(?=[\p{P}]+(?:\s|$))/u));
+  const [words, others] = [text, other].map((each) => each.split(/(?<=\s)|(?=[\p{P}]+(?:\s|$))/u));
+  const both = shared(words, others);
+  if (!both.every(Boolean)) return marked(words, both, (run) => element("strong", {}, run));
+  const kept = shared(others, words),
+    own = words.values(); // as they are spaced here
+  const woven = others.map((word, i) => (kept[i] ? own.next().value : word));
+  return marked(woven, kept, (run) => element("del", { "data-gone": run })); // which is no text of this one
+}
+
+/* Words, runs of those that are not in both drawn by themselves; of what both have long only the ends. */
+function marked(words, both, alone) {
   const parts = [];
   for (let at = 0; at < words.length;) {
     let end = at + 1;
     while (end < words.length && both[end] === both[at]) end++;
     const run = words.slice(at, end);
-    if (!both[at]) parts.push(element("strong", {}, run.join("")));
+    if (!both[at]) parts.push(alone(run.join("")));
     else parts.push(shortened(run, at > 0, end < words.length));
     at = end;
   }
