@@ -103,9 +103,7 @@ class Recording:
                     break
                 self._count += len(block)
                 yield self._mono(block, self._count - len(block))
-        if self._count < SHORTEST * self.rate:
-            count = f"{self._count:,} sample{'s' if self._count > 1 else ''}" if self._count else "no samples"
-            raise DataError(f"{self.name} holds {count}, too few to hear anything")
+        _refuse_short(self.name, self._count, self.rate)
 
     def _mono(self, block: Any, before: int) -> Samples:
         wrong = ~(np.abs(block).max(1) < LOUDEST)  # also where it is no number
@@ -133,15 +131,24 @@ def read_sound(path: Path, rate: int, longest: float = math.inf) -> Samples:
 
 def pcm_blocks(stream: BinaryIO, rate: int, seconds: float = BLOCK) -> Iterator[Samples]:
     """Raw samples (16 bits, little-endian, one channel) of a stream that may have no end, as they come."""
-    size, left = max(2, 2 * round(rate * seconds)), b""
+    size, left, count = max(2, 2 * round(rate * seconds)), b"", 0
     read = getattr(stream, "read1", stream.read)
     while data := read(size):
         data = left + data
         whole = len(data) // 2 * 2
         left = data[whole:]
+        count += whole // 2
         yield np.frombuffer(data[:whole], "<i2").astype(np.float32) / np.float32(32768)
     if left:
         raise DataError("the raw samples end in the middle of one; they must be 16 bits each")
+    _refuse_short("stdin", count, rate)
+
+
+def _refuse_short(name: str, count: int, rate: int) -> None:
+    """Nothing can be heard in less than two frames."""
+    if count < SHORTEST * rate:
+        told = f"{count:,} sample{'s' if count > 1 else ''}" if count else "no samples"
+        raise DataError(f"{name} holds {told}, too few to hear anything")
 
 
 def _reason(error: Exception) -> str:

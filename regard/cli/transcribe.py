@@ -5,8 +5,9 @@ samples from stdin. The work is regard/tasks/speech's.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from regard.errors import DataError, UsageError
 if TYPE_CHECKING:
     from regard.audio.sound import Recording
     from regard.cli.bulk import Answer
-    from regard.tasks.speech.listener import Listener
+    from regard.tasks.speech.listener import Listener, Segment
 
 FORMATS = ("txt", "vtt", "srt", "tsv", "json")
 WAIT = 0.08  # seconds of raw samples that are read at a time while somebody waits
@@ -96,16 +97,38 @@ def transcribe(options: Options) -> None:
     listener = _listener(options)
     if sys.stdout is None:
         raise UsageError("stdout is closed; there is nowhere to write to")
-    for path in options.files:
-        if options.stream:
-            _follow(listener, _sound(listener, path, options), _say)
-        elif options.output is not None:
-            _keep(listener, path, options, options.output)
-        elif options.format == "txt":
-            for segment in listener.transcribe(_sound(listener, path, options), words=False):
-                _say(f"{segment.text}\n")
-        else:
-            _say(_whole(listener, path, options))
+    places = _places(options, options.output or Path())
+    _each(options.files, lambda path: _one(listener, path, options, places[path]))
+
+
+def _each(files: Sequence[Path], work: Callable[[Path], None]) -> None:
+    """All of them, whatever is wrong with one."""
+    from regard.cli.console import note
+
+    lost = 0
+    for path in files:
+        try:
+            work(path)
+        except DataError as error:
+            if len(files) == 1:
+                raise
+            lost += 1
+            note(str(error))
+    if lost:
+        raise DataError(f"{lost:,} of {len(files):,} recordings could not be heard; the lines above say why")
+
+
+def _one(listener: "Listener", path: Path, options: Options, place: Path) -> None:
+    """What is said in one recording, in the form and to the place that were asked for."""
+    if options.stream:
+        _follow(listener, _sound(listener, path, options), _say)
+    elif options.output is not None:
+        _keep(listener, path, options, place)
+    elif options.format == "txt":
+        for segment in listener.transcribe(_sound(listener, path, options), words=False):
+            _say(f"{segment.text}\n")
+    else:
+        _tell(listener, path, options, _say)
 
 
 def _listener(options: Options) -> "Listener":
@@ -136,14 +159,18 @@ def _shared_out(options: Options, folder: Path) -> None:
     from regard.cli.parts import share_of
 
     check_place(options.on, None)
+    places = _places(options, folder)
     files = share_of(options.part, options.files)
-    left = [path for path in files if not _done(path, _place(path, options, folder), options.model)]
+    left = [path for path in files if not _done(path, places[path], options.model)]
     if not left:
         return
-    answer = on_ray(options, answerer, 1) if options.on else answerer(options)
     folder.mkdir(parents=True, exist_ok=True)
-    for path, text in zip(left, answer(map(str, left)), strict=True):
-        write_text(_place(path, options, folder), text)
+    if not options.on:
+        answer = answerer(options)
+        _each(left, lambda path: write_text(places[path], next(answer([str(path)]))))
+        return
+    for path, text in zip(left, on_ray(options, answerer, 1)(map(str, left)), strict=True):
+        write_text(places[path], text)
 
 
 def _done(path: Path, place: Path, model: Path) -> bool:
@@ -188,26 +215,52 @@ def _whole(listener: "Listener", path: Path, options: Options) -> str:
     return FORMS[options.format](list(listener.transcribe(_sound(listener, path, options))))
 
 
-def _keep(listener: "Listener", path: Path, options: Options, folder: Path) -> None:
-    """A file beside nothing else: the recording's name with the format's ending."""
+def _tell(listener: "Listener", path: Path, options: Options, say: Callable[[str], None]) -> None:
+    """All of it at once; of a recording that cannot be read to its end what was heard, then the fault."""
+    from regard.tasks.speech.subtitles import FORMATS as FORMS
+
+    found: list[Segment] = []
+    try:
+        for segment in listener.transcribe(_sound(listener, path, options)):
+            found.append(segment)
+    except DataError:
+        if found:
+            say(FORMS[options.format](found))
+        raise
+    say(FORMS[options.format](found))
+
+
+def _keep(listener: "Listener", path: Path, options: Options, place: Path) -> None:
+    """A file beside nothing else."""
     from regard.atomic import write_text
 
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(_place(path, options, folder), _whole(listener, path, options))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    _tell(listener, path, options, lambda text: write_text(place, text))
 
 
-def _place(path: Path, options: Options, folder: Path) -> Path:
-    name = "stdin" if is_standard(path) else path.name
-    return folder / f"{name}.{options.format}"
+def _places(options: Options, folder: Path) -> dict[Path, Path]:
+    """Where it goes: the recording's name and the format's ending; the second of a name gets a number."""
+    found: dict[Path, Path] = {}
+    used: set[str] = set()
+    for path in options.files:
+        name = Path("stdin" if is_standard(path) else path.name)
+        called = (f"{name.stem}-{number}{name.suffix}" if number > 1 else str(name) for number in count(1))
+        if path not in found:
+            chosen = next(each for each in called if each not in used)
+            used.add(chosen)
+            found[path] = folder / f"{chosen}.{options.format}"
+    return found
 
 
 def _follow(listener: "Listener", blocks: Iterator[Any], say: Any) -> None:
     """Text while the sound comes; a line ends with a pause."""
     last = None
-    for piece in listener.follow(blocks):
-        if last is not None and piece.at - last > 1.0:
+    try:
+        for piece in listener.follow(blocks):
+            if last is not None and piece.at - last > 1.0:
+                say("\n")
+            say(piece.text)
+            last = piece.at
+    finally:
+        if last is not None:
             say("\n")
-        say(piece.text)
-        last = piece.at
-    if last is not None:
-        say("\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 from listeners import random_listener
 
 from regard.audio.tones import write_calls
@@ -46,6 +47,57 @@ def test_a_file_for_each(folder: Path, calls: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0.wav.srt", "1.wav.srt"]
 
 
+def test_recordings_of_one_name_are_kept_apart(folder: Path, calls: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "0.wav"
+    other.write_bytes((calls / "1.wav").read_bytes())
+    flags = ["transcribe", str(calls / "0.wav"), str(other), "-m", str(folder), "-o"]
+    for more in ([], ["--part", "1/1"]):
+        out = tmp_path / f"out{len(more)}"
+        assert command([*flags, str(out), *more]) == 0
+        assert sorted(path.name for path in out.iterdir()) == ["0-2.wav.txt", "0.wav.txt"]
+        assert (out / "0.wav.txt").read_bytes() != (out / "0-2.wav.txt").read_bytes()
+
+
+@pytest.mark.parametrize("flags", [[], ["-f", "json"], ["-f", "srt", "-o", "out"], ["--stream"]])
+def test_what_was_heard_before_a_fault_is_told(
+    folder: Path,
+    calls: Path,
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    samples, rate = soundfile.read(calls / "0.wav", dtype="float32")
+    late = np.append(np.tile(samples, 9), np.nan)  # in a block of its own
+    soundfile.write("late.wav", late, rate, subtype="FLOAT")
+    assert command(["transcribe", "late.wav", "-m", str(folder), *flags]) == 2
+    said = capfd.readouterr()
+    assert "which is no sound" in said.err
+    assert len(said.err.splitlines()) == 1
+    told = Path("out/late.wav.srt").read_text(encoding="utf-8") if "-o" in flags else said.out
+    assert told.endswith("\n")
+
+
+@pytest.mark.parametrize("flags", [[], ["-o", "out"], ["-o", "out", "--part", "1/1"]])
+def test_one_that_cannot_be_heard_keeps_no_other_back(
+    folder: Path,
+    calls: Path,
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text.wav").write_text("no sound")
+    assert command(["transcribe", "text.wav", str(calls / "0.wav"), "-m", str(folder), *flags]) == 2
+    said = capfd.readouterr()
+    assert "text.wav is no sound file" in said.err
+    assert said.err.endswith("1 of 2 recordings could not be heard; the lines above say why\n")
+    assert Path("out/0.wav.txt").exists() if flags else said.out
+
+
 def test_parts_of_the_recordings(
     folder: Path, calls: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +134,16 @@ def test_raw_samples_and_a_stream(
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
         assert command(["transcribe", "-", "-m", str(folder), *flags]) == 0
         assert capfdbinary.readouterr().out.endswith(b"\n")
+
+
+@pytest.mark.parametrize(("raw", "said"), [(b"", "holds no samples"), (b"\1\2", "1 sample, too few")])
+def test_raw_samples_that_are_none(
+    folder: Path, raw: bytes, said: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for flags in ([], ["--stream"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        assert command(["transcribe", "-", "-m", str(folder), *flags]) == 2
+        assert said in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

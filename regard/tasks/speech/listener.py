@@ -29,7 +29,7 @@ from regard.decoding.joint import listening
 from regard.decoding.search import Rules, walk
 from regard.engine.engine import left_aside
 from regard.engine.weights import HEARD
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 from regard.models.folder import Loaded, load_folder
 from regard.tasks.speech.hearing import Heard, Hearing
 from regard.tasks.speech.timing import Word, words_of
@@ -87,6 +87,25 @@ class _Written:
     rows: list[Any] = field(default_factory=list)  # where each token listened: (S,)
 
 
+class _Readable:
+    """Blocks of samples up to the first that cannot be read: what was said before it is told first."""
+
+    def __init__(self, blocks: Iterable[Samples]) -> None:
+        self.blocks = blocks
+        self.fault: DataError | None = None
+
+    def __iter__(self) -> Iterator[Samples]:
+        try:
+            yield from self.blocks
+        except DataError as error:
+            self.fault = error
+
+    def refuse_rest(self) -> None:
+        """Once all is told."""
+        if self.fault is not None:
+            raise self.fault
+
+
 class Listener:
     """A model folder that listens."""
 
@@ -109,12 +128,13 @@ class Listener:
 
     def transcribe(self, sound: Sound, *, words: bool = True) -> Iterator[Segment]:
         """The segments of a recording, in order, as they are found; with the times of their words."""
-        segments = self._segments(self.blocks(sound), words)
+        readable = _Readable(self.blocks(sound))
+        segments = self._segments(iter(readable), words)
         while True:
             with torch.inference_mode():  # not around `yield`: whoever goes on may be another thread
                 segment = next(segments, None)
             if segment is None:
-                return
+                return readable.refuse_rest()
             yield segment
 
     def asked(
@@ -200,16 +220,17 @@ class Listener:
                 "a stream needs a model that hears a bounded time ahead (attention.kind=local) and has CTC "
                 "(speech.ctc); this one hears whole recordings"
             )
-        hearing = Hearing(self.model, self.how, self.blank)
+        hearing, readable = Hearing(self.model, self.how, self.blank), _Readable(blocks)
         last = self.blank
         with torch.inference_mode():
-            for heard in hearing.hear(blocks, FOLLOWED):
+            for heard in hearing.hear(readable, FOLLOWED):
                 assert heard.spoken is not None
                 for number, token in enumerate(heard.spoken.argmax(-1).tolist()):
                     if token not in (last, self.blank):
                         text = self.tokenizer.spell([token]).decode("utf-8", "replace")
                         yield Piece(text, (heard.start + number) * self.place)
                     last = token
+        readable.refuse_rest()
 
     @property
     def delay(self) -> float | None:
