@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from regard.atomic import write_bytes
 from regard.cli.streams import is_standard
 from regard.errors import DataError, UsageError
-from regard.files.file import MOST, open_data
+from regard.files.file import FORMATS, MOST, format_of, open_data
 
 if TYPE_CHECKING:
     from regard.tasks.translation.translator import Translation
@@ -21,6 +21,9 @@ Texts = Callable[[Iterator[str]], "Iterable[Translation]"]
 
 def translate_file(source: Path, output: Path, form: str, texts: Texts) -> None:
     """Read a file, let `texts` translate its segments, write it again."""
+    other = None if is_standard(output) else format_of(output.name)
+    if other and FORMATS[other] != FORMATS[form]:
+        raise UsageError(f"{output} would hold {form}, as what is read does: name it .{form}")
     name = "stdin" if is_standard(source) else str(source)
     opened = open_data(_bytes(source), form, name)
     found = [each.text for each in texts(iter(opened.segments))]

@@ -20,9 +20,15 @@ class Options:
 
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model folder.", show_default=False)]
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="DIR", help="The folder to make; DIR.zip comes beside it."),
-    ]
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="The folder to make, DIR-packed if not said; a .zip of it comes beside it.",
+            show_default=False,
+        ),
+    ] = None
     licence: Annotated[
         str,
         typer.Option("--license", metavar="ID", help="For the card, as the Hub names it: mit, cc-by-4.0."),
@@ -40,15 +46,17 @@ class Options:
 @takes(Options)
 def pack(options: Options) -> None:
     """Make the small folder that is shared, and a zip of it."""
-    archive = options.output.with_name(f"{options.output.name}.zip")
+    folder = options.folder.parent / f"{options.folder.resolve().name}-packed"
+    output = options.output or folder
+    archive = output.with_name(f"{output.name}.zip")
     if archive.exists():
         raise UsageError(f"{archive} exists; name another folder, or remove it")
     from regard.interop.hub import share
 
-    made = share(options.folder, options.output, licence=options.licence, int8=options.int8)
+    made = share(options.folder, output, licence=options.licence, int8=options.int8)
     before = sum(path.stat().st_size for path in options.folder.rglob("*") if path.is_file())
     note(
-        f"{options.output} is ready: {_mega(made.folder)}, {archive.name} {_mega(made.archive)}; "
+        f"{output} is ready: {_mega(made.folder)}, {archive.name} {_mega(made.archive)}; "
         f"{options.folder} has {_mega(before)}"
     )
 

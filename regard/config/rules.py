@@ -69,9 +69,18 @@ def nearest(key: str, known: Iterable[str]) -> str:
 
     >>> nearest("train.learning_rate", ["train.lr", "train.minutes"])
     'train.lr'
+    >>> nearest("train.learnig_rate", ["train.lr", "train.average"])
+    'train.lr'
     """
     leaf = key.rpartition(".")[2].lower().replace("-", "_")
     if CALLED.get(leaf) in (known := list(known)):
         return CALLED[leaf]
     same = [each for each in known if each.rpartition(".")[2] == leaf]
-    return same[0] if same else difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    if same:
+        return same[0]
+    if close := difflib.get_close_matches(key, known, n=1, cutoff=0.85):
+        return close[0]
+    others = [CALLED[each] for each in difflib.get_close_matches(leaf, CALLED, cutoff=0.85)]
+    return next(
+        (each for each in others if each in known), difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    )

@@ -11,6 +11,7 @@ Before this file: one file a format; after it: `regard import`.
 from importlib import import_module
 from pathlib import Path
 
+from regard.config.file import refuse_exports
 from regard.errors import ModelError, shown
 from regard.foreign import read_json
 from regard.interop import bergamot
@@ -55,7 +56,10 @@ def read(path: Path) -> Loaded:
         raise ModelError(f"{path} {what}; give the folder of a {', '.join(READERS)} model")
     if not (path / "config.json").is_file():
         raise ModelError(f"{path} holds no config.json; give the folder of a {', '.join(READERS)} model")
-    kind = read_json(path / "config.json").get("model_type")
+    refuse_exports(path)
+    if {"model", "decode"} <= (settings := read_json(path / "config.json")).keys():
+        raise ModelError(f"{path} is a model of Regard already; give it to a verb with -m {path}")
+    kind = settings.get("model_type")
     if not isinstance(kind, str) or kind not in READERS:
         raise ModelError(
             f"{path} holds a model of type {shown(kind)}; regard import knows {', '.join(READERS)}"

@@ -326,6 +326,9 @@ def test_files_come_back_as_files(model: Path, tmp_path: Path, capfd: pytest.Cap
     made = members((tmp_path / "b.docx").read_bytes())["word/document.xml"].decode()
     assert "A B" in made
     assert made.count("<w:b/>") == 1
+    other = tmp_path / "out.vtt"  # would be no vtt
+    assert main.run(["translate", "-m", str(model), "-i", str(film), "-o", str(other)]) == 2
+    assert f"{other} would hold srt" in capfd.readouterr().err
     lines = translated(capfd, "-m", model, "-i", film, "--format", "text")
     assert len(lines.splitlines()) == len(film.read_text().splitlines())
 

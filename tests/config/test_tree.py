@@ -50,6 +50,7 @@ def test_unknown_preset_names_those_there_are():
     [
         ("model.d_modle", "model.d_model"),
         ("train.learning_rate", r"train\.lr\?"),
+        ("train.learnig_rate", r"train\.lr\?"),
         ("train.batch-size", r"train\.batch_tokens\?"),
         ("lr", r"train\.lr\?"),
         ("d_model", "model.d_model"),

@@ -132,6 +132,16 @@ def test_a_folder_that_does_not_fit_is_refused(
         known.read(with_settings(folder, **change))
 
 
+def test_what_needs_no_import_is_said_to_be_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model": {}, "decode": {}}')
+    with pytest.raises(ModelError, match="is a model of Regard already"):
+        known.read(tmp_path)
+    (tmp_path / "model.bin").touch()
+    (tmp_path / "shared_vocabulary.json").touch()
+    with pytest.raises(ModelError, match="is a model of CTranslate2"):
+        known.read(tmp_path)
+
+
 def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path: Path, tokenizer: RunningText) -> None:
     ids = {piece: number for number, piece in enumerate(tokenizer.pieces)}
     merges = [list(pair) for pair in tokenizer.merges]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -46,6 +47,14 @@ def test_a_shared_folder_is_small_and_translates_the_same(model: Path, tmp_path:
     again = call("pack", model, "-o", tmp_path / "shared")
     assert again.returncode == 2
     assert "exists" in again.stderr
+
+
+def test_a_folder_is_packed_beside_itself_if_nothing_is_said(model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "mine")
+    done = call("pack", tmp_path / "mine")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mine-packed.zip").is_file()
+    load_folder(tmp_path / "mine-packed")
 
 
 def test_packing_twice_gives_the_same_bytes_and_one_front(model: Path, tmp_path: Path) -> None:
