@@ -136,7 +136,7 @@ def _seen(options: Options, classifier: "Classifier", paths: Iterable[str]) -> I
     from regard.errors import RegardError
 
     given: list[str] = []
-    lost = 0
+    lost, alone = 0, len(options.given or ()) == 1  # then what is wrong with it is all there is to say
 
     def passed() -> Iterator[str]:
         for path in paths:
@@ -147,7 +147,8 @@ def _seen(options: Options, classifier: "Classifier", paths: Iterable[str]) -> I
         path = given[number]
         if isinstance(found, RegardError):
             lost += 1
-            note(str(found))
+            if not alone:
+                note(str(found))
             yield (
                 json.dumps({"file": path, "error": str(found)}, ensure_ascii=False)
                 if options.as_json
@@ -159,5 +160,7 @@ def _seen(options: Options, classifier: "Classifier", paths: Iterable[str]) -> I
         else:
             best = classifier.top(found, options.top)
             yield "\t".join([path, *(word for name, chance in best for word in (name, f"{chance:.3f}"))])
+        if alone and isinstance(found, RegardError):
+            raise found
     if lost:
         raise DataError(f"{lost:,} of {len(given):,} pictures could not be read; the lines above say why")

@@ -70,7 +70,8 @@ def _work(options: Options, detector: "Detector", paths: Iterable[str]) -> None:
     """Lines as they are found, or all of it as one json; drawings beside."""
     given: list[str] = []
     coco, drawings = _Coco(detector.names), _Drawings(options.output, detector.names)
-    lost = 0
+    lost, first = 0, None
+    alone = len(options.pictures or ()) == 1  # then what is wrong with it is all there is to say
 
     def passed() -> Iterator[str]:
         for path in paths:
@@ -81,7 +82,9 @@ def _work(options: Options, detector: "Detector", paths: Iterable[str]) -> None:
         path = given[number]
         if isinstance(found, DataError):
             lost += 1
-            note(str(found))
+            first = first or found
+            if not alone:
+                note(str(found))
             continue
         coco.add(path, found)
         for one in () if options.as_json else found.objects:
@@ -90,6 +93,8 @@ def _work(options: Options, detector: "Detector", paths: Iterable[str]) -> None:
         drawings.add(Path(path), found)
     if options.as_json:
         print(json.dumps(coco.tree, ensure_ascii=False), flush=True)
+    if first is not None and alone:
+        raise first
     if lost:
         raise DataError(f"{lost:,} of {len(given):,} pictures could not be read; the lines above say why")
 

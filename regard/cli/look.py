@@ -174,17 +174,18 @@ def _output(options: Options, endings: tuple[str, ...]) -> Path:
 
 def _ablate(options: Options) -> None:
     from regard.look.ablate import rank_heads
-    from regard.tasks.task import task_of
+    from regard.tasks.task import task_of, with_article
 
     if options.output is not None and options.output.suffix != ".json":
         raise UsageError(f"--ablate writes a table and JSON; {options.output} does not end in .json")
     if options.limit < 1:
         raise UsageError(f"limit ({options.limit}) must be at least 1")
     files = [Path(text) for text in options.texts]
+    task = task_of(options.model)
     more = {} if options.beam is None else {"beam": options.beam}
-    judge = task_of(options.model).judge(
-        options.model, files, limit=options.limit, batch_size=options.batch_size, **more
-    )
+    if more and task.name != "translation":
+        raise UsageError(f"--beam means nothing to {with_article(task.noun)}")
+    judge = task.judge(options.model, files, limit=options.limit, batch_size=options.batch_size, **more)
 
     def progress(done: int, total: int) -> None:
         if done == total or done % 10 == 0:

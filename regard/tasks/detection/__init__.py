@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.config import Config
 from regard.config.detection import DetectionConfig
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Task
+from regard.tasks.task import Evaluation, Judge, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -105,6 +105,13 @@ class Detection(Task):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}s")
         return evaluation(self.load(folder, device=device), Scenes(tuple(map(Path, files)), "test"))
+
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """By AP."""
+        from regard.data.boxes import Scenes
+        from regard.tasks.detection.detector import judge
+
+        return judge(self.load(folder), Scenes(tuple(map(Path, files)), "test"), options["limit"])
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Pictures that are broken or repeated, boxes without area or over the edge, labels."""

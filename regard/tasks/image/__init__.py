@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from regard.config import Config, merge
 from regard.config.image import ImageConfig
 from regard.errors import UsageError
-from regard.tasks.task import Evaluation, Family, Task
+from regard.tasks.task import Evaluation, Family, Judge, Task
 
 if TYPE_CHECKING:
     from regard.models.card import Facts
@@ -123,6 +123,13 @@ class Image(Task):
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
         return evaluation(self.load(folder, device=device), Pictures(tuple(map(Path, files)), "test"))
+
+    def judge(self, folder: Path, files: Sequence[Path], **options: Any) -> Judge:
+        """By accuracy."""
+        from regard.data.pictures import Pictures
+        from regard.tasks.image.classifier import judge
+
+        return judge(self.load(folder), Pictures(tuple(map(Path, files)), "test"), options["limit"])
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Pictures that are broken, repeated or blank, and labels that are too few."""

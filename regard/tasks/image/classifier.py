@@ -5,6 +5,7 @@
 Before this file: `regard.images`; after it: `regard classify`, the server.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -14,12 +15,13 @@ from typing import Any
 import torch
 
 from regard.config.image import ImageConfig
+from regard.data.picture_files import Item
 from regard.data.pictures import Lost, Pictures
 from regard.errors import DataError
 from regard.images.picture import PictureError, Pixels, open_picture, pixels
 from regard.measure.labels import confusion, label_scores
 from regard.tasks.pictures import Given, Seer, load_seer, unknown, whole
-from regard.tasks.task import Evaluation
+from regard.tasks.task import Evaluation, Judge
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ def load_classifier(folder: Path, **options: Any) -> Classifier:
     return load_seer(Classifier, folder, ImageConfig, **options)
 
 
-def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
-    """Accuracy and macro F1; a label that the model does not know is always wrong."""
+def evaluation(classifier: Classifier, data: Pictures, limit: int | None = None) -> Evaluation:
+    """Accuracy and macro F1; a label that the model does not know is always wrong.
+
+    `limit` takes so many at most, from all over the data: those of a folder lie class by class.
+    """
     wanted: list[str] = []
     given: list[str] = []
     lost = Lost()
-    items = (item for item in data.items() if item.label is not None)
+    every = 1 if limit is None else max(1, math.ceil(sum(1 for _ in _labelled(data)) / limit))
+    items = islice(_labelled(data), 0, None, every)
     while window := list(islice(items, classifier.together)):
         held: list[Pixels] = []
         for item in window:
@@ -102,3 +108,13 @@ def evaluation(classifier: Classifier, data: Pictures) -> Evaluation:
     more = {"pictures": len(wanted)} | ({"left_out": lost.count} if lost.count else {})
     notes = [lost.line(), unknown(wanted, classifier.names, "pictures")]
     return Evaluation(label_scores(table), more, notes=[*filter(None, notes)])
+
+
+def judge(classifier: Classifier, data: Pictures, limit: int) -> Judge:
+    """The same again and again: heads may be off."""
+    count = evaluation(classifier, data, limit).more["pictures"]
+    return Judge(classifier.model, lambda: evaluation(classifier, data, limit).scores, f"{count:,} pictures")
+
+
+def _labelled(data: Pictures) -> Iterator[Item]:
+    return (item for item in data.items() if item.label is not None)

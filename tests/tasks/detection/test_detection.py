@@ -108,6 +108,16 @@ def test_pictures_of_one_name_have_drawings_of_their_own_and_empty_lines_are_no_
     assert {each.name for each in (tmp_path / "drawn").iterdir()} == {"0.png", "0-2.png"}
 
 
+def test_heads_are_ranked_by_what_ap_loses(
+    trained: Path, data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    assert command(["look", "--ablate", "-m", str(trained), str(data), "--limit", "3"]) == 0
+    told = capfd.readouterr().out.splitlines()
+    assert told[0].endswith("with all heads, 3 pictures")
+    assert {line.split()[0] for line in told[3:]} == {"encoder.0.self", "decoder.0.self", "decoder.0.cross"}
+
+
 def test_what_cannot_be_read_is_said(
     trained: Path, data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,6 +127,8 @@ def test_what_cannot_be_read_is_said(
     out, err = capfd.readouterr()
     assert len(json.loads(out)["images"]) == 1
     assert "1 of 2 pictures could not be read" in err
+    assert command(["detect", "-m", str(trained), str(bad)]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
     assert command(["detect", "-m", str(trained), good, "--threshold", "2"]) == 2
     assert "--threshold (2) must be between 0 and 1" in capfd.readouterr().err
     with pytest.raises(PictureError, match="does not exist"):

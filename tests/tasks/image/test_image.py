@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -130,6 +131,22 @@ def test_a_picture_that_cannot_be_read_keeps_its_line(
     assert [set(each) & {"label", "error"} for each in told] == [{"label"}, {"error"}, {"label"}, {"error"}]
     assert told[-1]["error"] == "an empty line names no picture"
     assert err.splitlines()[-1].endswith("2 of 4 pictures could not be read; the lines above say why")
+    assert command(["classify", "-m", str(random_model), str(bad)]) == 2
+    err = capfd.readouterr().err
+    assert "bad.jpg is no picture" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_heads_are_ranked_by_what_accuracy_loses(
+    trained: Path, data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    capfd.readouterr()
+    assert command(["look", "--ablate", "-m", str(trained), str(data), "--limit", "7"]) == 0
+    told = capfd.readouterr().out.splitlines()
+    assert re.fullmatch(r"accuracy \d\.\d+ with all heads, [5-7] pictures", told[0])
+    assert {line.split()[0] for line in told[3:]} == {"encoder.0.self", "pool.0.cross"}
+    assert command(["look", "--ablate", "-m", str(trained), str(data), "--beam", "2"]) == 2
+    assert "--beam means nothing to a classifier of pictures" in capfd.readouterr().err
 
 
 def test_python_reads_paths_and_bytes(random_model: Path, data: Path) -> None:
