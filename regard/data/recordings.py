@@ -5,6 +5,7 @@
                         audiofolder: file_name,transcription (also metadata.jsonl)
     DIR/**/*.trans.txt  LibriSpeech: NAME, space, text, with NAME.flac beside it
 
+Folders in it that are called train, dev or test, or train-clean-100, are parts, kept apart (`of_part`).
 Faults are told with file and line. After this file: `regard.tasks.speech.examples`.
 """
 
@@ -18,8 +19,12 @@ from regard.data.lines import cells_of, decode, read_lines
 from regard.errors import DataError, shown
 from regard.foreign import loads
 
+_LISTS = ("metadata.tsv", "metadata.csv", "metadata.jsonl")
 _PATHS = ("file", "file_name", "path", "audio", "filename")
 _TEXTS = ("text", "transcription", "transcript", "sentence")
+
+
+_PARTS = {"train": ("train",), "valid": ("valid", "validation", "val", "dev"), "test": ("test",)}
 
 
 class Spoken(NamedTuple):
@@ -36,6 +41,25 @@ class Fault(NamedTuple):
     path: Path
     line: int
     message: str
+
+
+def of_part(path: Path, part: str) -> list[Path]:
+    """What holds the train, valid or test part of a folder; the path itself where it has none.
+
+    Where there is nothing to test on it is what was validated on.
+
+    LibriSpeech unpacks to a folder of its name, whose parts begin so: train-clean-100, dev-other.
+    """
+    root = path / "LibriSpeech" if (path / "LibriSpeech").is_dir() else path
+    if not root.is_dir() or any((root / name).is_file() for name in _LISTS):
+        return [path]
+    parts: dict[str, list[Path]] = {}
+    for each in sorted(each for each in root.iterdir() if each.is_dir()):
+        word = each.name.lower().replace("_", "-").partition("-")[0]
+        for name, words in _PARTS.items():
+            if word in words:
+                parts.setdefault(name, []).append(each)
+    return parts.get(part) or (parts.get("valid") if part == "test" else None) or [path]
 
 
 def look_through(path: Path) -> Iterator[Spoken | Fault]:
@@ -63,7 +87,7 @@ def read_spoken(path: Path) -> Iterator[Spoken]:
 
 
 def _folder(folder: Path) -> Iterator[Spoken | Fault]:
-    for name in ("metadata.tsv", "metadata.csv", "metadata.jsonl"):
+    for name in _LISTS:
         if (folder / name).is_file():
             return look_through(folder / name)
     lists = sorted(folder.rglob("*.trans.txt"))

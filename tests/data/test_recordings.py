@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.recordings import Fault, look_through, read_spoken
+from regard.data.recordings import Fault, look_through, of_part, read_spoken
 from regard.errors import DataError
+from regard.tasks.speech import TASK
+from regard.tasks.speech.examples import Recordings
 
 
 def read(path: Path) -> list[tuple[str, str]]:
@@ -46,6 +48,29 @@ def test_librispeech(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "84-121123.trans.txt").write_text("84-121123-0000 GO ON\n", encoding="utf-8")
     assert read(tmp_path) == [(str(folder / "84-121123-0000.flac"), "GO ON")]
+
+
+def test_parts_of_a_folder(tmp_path: Path) -> None:
+    """LibriSpeech's and audiofolder's; what is no part, or has a list of its own, is taken whole."""
+    root = tmp_path / "LibriSpeech"
+    for name in ("train-clean-100", "train-other-500", "dev-clean", "84"):
+        (root / name).mkdir(parents=True)
+    for path in (tmp_path, root):
+        assert of_part(path, "train") == [root / "train-clean-100", root / "train-other-500"]
+        assert of_part(path, "valid") == of_part(path, "test") == [root / "dev-clean"]
+    assert of_part(root / "84", "train") == [root / "84"]
+    assert of_part(tmp_path / "list.tsv", "train") == [tmp_path / "list.tsv"]
+    (root / "metadata.csv").touch()
+    assert of_part(root, "train") == [root]
+    (root / "metadata.csv").unlink()
+    found = TASK.read([tmp_path])
+    assert (len(found.train), found.valid) == (2, (root / "dev-clean",))
+    for path in (root / "84", tmp_path / "list.tsv", tmp_path / "only"):
+        (tmp_path / "only" / "dev-clean").mkdir(parents=True, exist_ok=True)  # no part to train on
+        assert TASK.read([path]) == Recordings((path,))
+    (root / "dev-clean").rename(root / "test-clean")
+    assert TASK.read([root]).valid == ()  # what is to test on chooses nothing
+    assert of_part(root, "test") == [root / "test-clean"]
 
 
 @pytest.mark.parametrize(

@@ -34,12 +34,18 @@ class SpeechTask(Task):
     keys: ClassVar[Mapping[str, Any]] = {"speech": SpeechConfig}
 
     def read(self, files: Sequence[Path], valid: Sequence[Path] | None = None, **more: Any) -> "Recordings":
-        """A TSV of files and texts, or folders in the common layouts."""
+        """A TSV of files and texts, or folders in the common layouts; one in parts has its own validation."""
+        from regard.data.recordings import of_part
         from regard.tasks.speech.examples import Recordings
 
         if more:
             raise UsageError(f"--{next(iter(more)).replace('_', '-')} means nothing to task={self.name}")
-        return Recordings(tuple(map(Path, files)), tuple(map(Path, valid or ())))
+        given = [*map(Path, files)]
+        train = tuple(part for path in given for part in of_part(path, "train"))
+        other = tuple(part for path in map(Path, valid or files) for part in of_part(path, "valid"))
+        if not valid and any(path in given for path in (*train, *other)):
+            other = ()  # not in parts: some of all is held out
+        return Recordings(train, other)
 
     def defaults(self) -> dict[str, Any]:
         """Truncated attention, whose places count from each other; characters; greedy search."""
@@ -94,7 +100,7 @@ class SpeechTask(Task):
         batch = options.pop("batch_size", None)
         if options:
             raise UsageError(f"--{next(iter(options)).replace('_', '-')} means nothing to {self.noun}")
-        return evaluation(self.load(folder, device=device), self.read(files), batch or 16)
+        return evaluation(self.load(folder, device=device), self._measured(files), batch or 16)
 
     def family(self) -> Family:
         """Full against truncated attention, with and without CTC, and what attention replaced."""
@@ -118,7 +124,14 @@ class SpeechTask(Task):
         """By WER."""
         from regard.tasks.speech.evaluate import judge
 
-        return judge(self.load(folder, engine="readable"), self.read(files), **options)
+        return judge(self.load(folder, engine="readable"), self._measured(files), **options)
+
+    def _measured(self, files: Sequence[Path]) -> "Recordings":
+        """Of folders in parts those to test on."""
+        from regard.data.recordings import of_part
+        from regard.tasks.speech.examples import Recordings
+
+        return Recordings(tuple(part for path in map(Path, files) for part in of_part(path, "test")))
 
     def check(self, files: Sequence[Path], *, examples: int = 3) -> Any:
         """Line by line, and every recording to its end."""
