@@ -6,8 +6,11 @@ averaged, the rate is changed by `resample.py`. What is no sound is refused in a
 """
 
 import math
+import os
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -38,6 +41,30 @@ def require_soundfile() -> Any:
     return soundfile
 
 
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Nothing of what libmpg123 says by itself, below Python's stderr, of an MP3 that is not as it should be.
+
+    In the main thread alone: elsewhere, as in a server, others would lose their lines.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    try:
+        kept = os.dup(2)
+    except OSError:  # stderr is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 class Recording:
     """A sound file: what its header says, and its samples as they are asked for."""
 
@@ -48,7 +75,8 @@ class Recording:
         if isinstance(path, Path):
             self._refuse_odd(path)
         try:
-            self._file = soundfile.SoundFile(path)
+            with _hushed():
+                self._file = soundfile.SoundFile(path)
         except (soundfile.SoundFileError, TypeError, ValueError) as error:
             raise DataError(f"{self.name} is no sound file that can be read ({_reason(error)})") from None
         self.rate, self.frames = int(self._file.samplerate), int(self._file.frames)
@@ -94,7 +122,8 @@ class Recording:
         with self._file as file:
             while True:
                 try:
-                    block = file.read(size, dtype="float32", always_2d=True)
+                    with _hushed() if file.format == "MP3" else nullcontext():
+                        block = file.read(size, dtype="float32", always_2d=True)
                 except (soundfile.SoundFileError, RuntimeError) as error:
                     raise DataError(
                         f"{self.name} cannot be read past {self._count / self.rate:.1f} s ({_reason(error)})"

@@ -1,6 +1,8 @@
 """Recordings: what is read of every kind, and one line for what is none."""
 
+import contextlib
 import io
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +130,18 @@ def test_raw_samples() -> None:
     np.testing.assert_allclose(found, TONE, atol=1e-4)
     with pytest.raises(DataError, match="in the middle"):
         list(pcm_blocks(io.BytesIO(raw[:-1]), 8000))
+
+
+def test_a_broken_mp3_is_one_line_and_not_its_decoders(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.mp3"
+    soundfile.write(path, np.random.default_rng(1).normal(size=80_000) * 0.1, 8000)
+    raw = bytearray(path.read_bytes())
+    half = len(raw) // 2
+    raw[half : half + 3000] = bytes((7 * each + 13) % 256 for each in raw[half : half + 3000])
+    path.write_bytes(raw)
+    with contextlib.suppress(DataError):
+        list(Recording(path).blocks(8000))
+    print("said", file=sys.stderr)
+    assert capfd.readouterr().err == "said\n"
