@@ -45,7 +45,8 @@ class Options:
     on: On = None
     tokens: Annotated[int, typer.Option(help="Written at most.")] = 200
     temperature: Annotated[
-        float | None, typer.Option(help="Draw; below 1 is more careful.", show_default="the likeliest")
+        float | None,
+        typer.Option(help="Draw; below 1 is more careful, 0 the likeliest.", show_default="the likeliest"),
     ] = None
     top_k: Annotated[int, typer.Option(help="Draw from the k likeliest; 0: all.")] = 0
     top_p: Annotated[float, typer.Option(help="Draw from the likeliest with this mass.")] = 1.0
@@ -73,8 +74,10 @@ class Options:
     def __post_init__(self) -> None:
         drawing = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
         given = [name for name, plain in drawing.items() if getattr(self, name) != plain]
-        if given and self.temperature is None:
-            raise UsageError(f"--{given[0].replace('_', '-')} says how to draw; it needs --temperature")
+        if given and not self.temperature:
+            raise UsageError(
+                f"--{given[0].replace('_', '-')} says how to draw; it needs --temperature above 0"
+            )
         if self.prompt is not None and str(self.source) != "-":
             raise UsageError(f"a prompt and -i {self.source} were given; prompts come from one of them")
         if self.overflow not in OVERFLOW:
@@ -91,7 +94,7 @@ class Options:
 
         sampling = (
             None
-            if self.temperature is None
+            if not self.temperature
             else Sampling(self.temperature, self.top_k, self.top_p, self.seed, self.min_p)
         )
         stop = tuple(self.stop or ())

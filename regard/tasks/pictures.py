@@ -19,6 +19,7 @@ from regard.foreign import loads
 from regard.images.picture import PictureError, Pixels
 from regard.images.preprocessing import PREPROCESSING, Preprocessing
 from regard.models.folder import load_folder
+from regard.tasks.itself import ShowsItself
 
 LABELS = "labels.json"  # of a folder: the names of its classes
 Given = Path | str | bytes  # a picture: where it lies, or what is in its file
@@ -71,7 +72,7 @@ class Parts(Generic[Some]):
         return prints if self.valid is None else prints | {"validation data": self.valid.fingerprint()}
 
 
-class Seer(Generic[Read]):
+class Seer(ShowsItself, Generic[Read]):
     """A model with its preprocessing and the names of its classes; `regard.load` makes one from a folder."""
 
     task: ClassVar[str] = ""

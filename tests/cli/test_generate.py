@@ -42,6 +42,8 @@ def test_a_prompt_is_written_on(folder: Path, regard: Run) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("the cat")
     assert regard("generate", "-m", folder, "the cat", "--tokens", 9).stdout == done.stdout
+    likeliest = regard("generate", "-m", folder, "the cat", "--tokens", 9, "--temperature", 0)
+    assert likeliest.stdout == done.stdout
 
 
 def test_lines_in_are_lines_out(folder: Path, regard: Run) -> None:
@@ -59,7 +61,7 @@ def test_what_is_refused(folder: Path, model: Path, regard: Run) -> None:
     assert "holds a translator; use regard translate" in complaint(regard("generate", "-m", model, "a"))
     assert "holds a language model; use regard generate" in complaint(regard("translate", "-m", folder))
     for flags, words in (
-        (["--top-k", "3"], "it needs --temperature"),
+        (["--top-k", "3"], "it needs --temperature above 0"),
         (["--overflow", "burst"], "--overflow (burst) must be one of slide, refuse"),
         (["-n", "2"], "would all be the same"),
         (["--tokens", "0"], "tokens (0)"),

@@ -39,6 +39,9 @@ class Embedder(Reads):
         self.how = how or EmbedConfig()
         self.reader = Reader(body.eval(), tokenizer, max_length=self.how.max_length, refuses=refuses)
 
+    def _body(self) -> Any:
+        return self.reader.body
+
     @classmethod
     def of(cls, reader: Reader, how: EmbedConfig, *, refuses: bool = False) -> "Embedder":
         """Another one with the model of a reader, and with its engine."""

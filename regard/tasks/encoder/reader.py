@@ -18,6 +18,7 @@ from regard.attention.switch import any_off
 from regard.data.inputs import Tokens, pad_sources
 from regard.errors import DataError
 from regard.layers.pooling import pool
+from regard.tasks.itself import ShowsItself
 from regard.text.tokenizer import Tokenizer
 
 R = TypeVar("R")
@@ -111,7 +112,7 @@ class Reader:
             yield numbers, pad_sources(some, pad_id=self.tokenizer.pad_id).to(self.device)
 
 
-class Reads:
+class Reads(ShowsItself):
     """Base of what is made of a folder of these tasks: it reads texts, and what it reads can be looked at."""
 
     task = ""

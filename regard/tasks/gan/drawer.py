@@ -20,6 +20,7 @@ from regard.errors import ModelError, UsageError, shown
 from regard.foreign import loads
 from regard.images.sheet import sheet
 from regard.tasks.gan.pixels import Labels, Pixels, as_bytes
+from regard.tasks.itself import ShowsItself
 
 CLASSES = "classes.json"  # of a folder: the names that can be asked for
 MOST = 10_000  # drawings of one call
@@ -86,7 +87,7 @@ def refuse_ending(path: Path) -> None:
         raise UsageError(f"{path} ends in {path.suffix or 'nothing'}; give one of {', '.join(ENDINGS)}")
 
 
-class Drawer:
+class Drawer(ShowsItself):
     """A generator in use."""
 
     task = "gan"

@@ -24,6 +24,7 @@ from regard.decoding.search import Rules, Step, Walk
 from regard.decoding.together import beneath
 from regard.engine.decoder import undivided
 from regard.errors import UsageError
+from regard.tasks.itself import ShowsItself
 from regard.text.tokenizer import Tokenizer
 
 
@@ -71,7 +72,7 @@ class Piece:
     whole: Text | None = None
 
 
-class Writer:
+class Writer(ShowsItself):
     """A model with its tokenizer; `regard.load` makes one from a folder."""
 
     task = "language"

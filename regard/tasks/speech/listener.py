@@ -31,6 +31,7 @@ from regard.engine.engine import left_aside
 from regard.engine.weights import HEARD
 from regard.errors import DataError, UsageError
 from regard.models.folder import Loaded, load_folder
+from regard.tasks.itself import ShowsItself
 from regard.tasks.speech.hearing import Heard, Hearing
 from regard.tasks.speech.timing import Word, words_of
 from regard.text.tokenizer import Tokenizer
@@ -106,7 +107,7 @@ class _Readable:
             raise self.fault
 
 
-class Listener:
+class Listener(ShowsItself):
     """A model folder that listens."""
 
     task = "speech"

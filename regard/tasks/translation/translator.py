@@ -30,6 +30,7 @@ from regard.errors import DataError, ModelError, UsageError, refuse_unknown
 from regard.models.folder import load_folder
 from regard.models.protocol import Stepper
 from regard.process.waiting import watched
+from regard.tasks.itself import ShowsItself, counted
 from regard.tasks.task import expect
 from regard.tasks.translation.manner import Manner, More, Searcher
 from regard.tasks.translation.windows import batches, fitting, readable, windows
@@ -55,7 +56,7 @@ class Translation:
     words: tuple[dict[str, Any], ...] | None = None  # each word's place, confidence and origin, where asked
 
 
-class Translator:
+class Translator(ShowsItself):
     """A model with its tokenizer and its decoding defaults; `regard.load` makes one from a folder."""
 
     task = "translation"
@@ -74,20 +75,9 @@ class Translator:
         self._spelling: Spelling | None = None
         self.note: str | None = None  # what a person should know about how this translator runs
 
-    def __repr__(self) -> str:
-        """What it is, for a person at a prompt."""
-        return f"<Translator: {', '.join(self._told().values())}>"
-
-    def _repr_markdown_(self) -> str:
-        """The same in a notebook."""
-        rows = "".join(f"| {name} | {value} |\n" for name, value in self._told().items())
-        return f"| Translator | |\n|---|---|\n{rows}"
-
     def _told(self) -> dict[str, str]:
-        parameters = self.model.parameters() if isinstance(self.model, nn.Module) else ()
-        count = sum(each.numel() for each in parameters)
         return {
-            "model": type(self.model).__name__ + (f", {count:,} parameters" if count else ""),
+            "model": counted(self.model),
             "vocabulary": f"{self.tokenizer.vocab_size:,} pieces",
             "search": f"beam {self.decode.beam}",
             "engine": "the native engine" if self.engine is not None else "the readable decoder",
