@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.config import Config
-from regard.errors import DataError, ModelError, shown
+from regard.errors import DataError, ModelError, UsageError, shown
 from regard.foreign import loads
 from regard.images.picture import PictureError, Pixels
 from regard.images.preprocessing import PREPROCESSING, Preprocessing
@@ -87,19 +87,25 @@ class Seer(ShowsItself, Generic[Read]):
         raise NotImplementedError
 
     def in_turn(
-        self, pictures: Iterable[Given], say: Callable[[list[Read]], Sequence[Said]]
+        self, pictures: Given | Iterable[Given], say: Callable[[list[Read]], Sequence[Said]]
     ) -> Iterator[Said | PictureError]:
-        """What is said of each, in their order; the error in the place of one that cannot be read."""
-        left = iter(pictures)
+        """What is said of each, in their order; the error in the place of one that cannot be read.
+
+        A single picture may stand for a list of one: a path is no list of its letters.
+        """
+        left = iter([pictures] if isinstance(pictures, Path | str | bytes) else pictures)
         while window := list(islice(left, self.together)):
             read = [self._tried(given) for given in window]
             said = iter(say([each for each in read if not isinstance(each, PictureError)]))
             for each in read:
                 yield each if isinstance(each, PictureError) else next(said)
 
-    def _tried(self, given: Given) -> Read | PictureError:
+    def _tried(self, given: object) -> Read | PictureError:
         if given == "":  # a line of a list
             return PictureError("an empty line names no picture")
+        if not isinstance(given, Path | str | bytes):
+            kind = type(given).__name__
+            raise UsageError(f"a picture is given by its path or as the bytes of its file, not as {kind}")
         try:
             return self.read(Path(given) if isinstance(given, str) else given)
         except PictureError as error:

@@ -67,11 +67,13 @@ class Detector(Seer[Upright]):
         path = Path(given) if isinstance(given, str) else given
         return read_upright(path, str(path) if isinstance(path, Path) else "the picture", self.made)
 
-    def detect(self, pictures: Iterable[Given], threshold: float = 0.5) -> Iterator[Seen]:
+    def detect(self, pictures: Given | Iterable[Given], threshold: float = 0.5) -> Iterator[Seen]:
         """What is in each picture, in their order; PictureError for one that cannot be read."""
         return whole(self.try_all(pictures, threshold))
 
-    def try_all(self, pictures: Iterable[Given], threshold: float = 0.5) -> Iterator[Seen | PictureError]:
+    def try_all(
+        self, pictures: Given | Iterable[Given], threshold: float = 0.5
+    ) -> Iterator[Seen | PictureError]:
         """The same, with the error in the place of a picture that cannot be read."""
 
         def say(read: list[Upright]) -> list[Seen]:

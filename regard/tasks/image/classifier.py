@@ -44,11 +44,11 @@ class Classifier(Seer[Pixels]):
         name = str(path) if isinstance(path, Path) else "the picture"
         return pixels(open_picture(path), self.made.fit, name)
 
-    def classify(self, pictures: Iterable[Given]) -> Iterator[Label]:
+    def classify(self, pictures: Given | Iterable[Given]) -> Iterator[Label]:
         """The label of each picture, in their order; PictureError for one that cannot be read."""
         return whole(self.try_all(pictures))
 
-    def try_all(self, pictures: Iterable[Given]) -> Iterator[Label | PictureError]:
+    def try_all(self, pictures: Given | Iterable[Given]) -> Iterator[Label | PictureError]:
         """The same, with the error in the place of a picture that cannot be read."""
         return self.in_turn(pictures, self.label)
 

@@ -14,6 +14,7 @@ from PIL import Image
 
 import regard
 from regard.cli.main import run as command
+from regard.errors import UsageError
 from regard.images.glyphs import glyphs
 from regard.images.picture import PictureError
 from regard.tasks.image.augment import augmented, mirror_is_right
@@ -154,8 +155,12 @@ def test_python_reads_paths_and_bytes(random_model: Path, data: Path) -> None:
     path = next(data.rglob("*.png"))
     one, other = classifier.classify([path, path.read_bytes()])
     assert one == other
+    for alone in (path, str(path), path.read_bytes()):
+        assert [each.name for each in classifier.classify(alone)] == [one.name]
     with pytest.raises(PictureError, match="does not exist"):
         next(classifier.classify(["gone.png"]))
+    with pytest.raises(UsageError, match="not as Image"):
+        next(classifier.classify([Image.new("L", (8, 8))]))
 
 
 def test_neighbours_change_nothing(random_model: Path) -> None:
