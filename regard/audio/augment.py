@@ -1,8 +1,10 @@
-"""Recordings made harder while training: other speeds, loudness and noise; bands and times blotted out.
+"""Recordings made harder while training: other speeds, voices, loudness and noise; some of it blotted out.
 
     join      several recordings one after the other, with pauses: sentences of those who have words alone
     speed     read faster or slower: tempo and pitch move together, as another voice (Ko et al. 2015)
     noise     white to brown, 5 to 30 dB below the voice
+    voice     bands are moved up or down, as a longer or shorter throat would (Jaitly and Hinton 2013), and
+              some made louder than others, as another microphone and room would
     blot      SpecAugment: two stripes of bands and two of time are set to the mean (Park et al. 2019)
 
 Everything is drawn from one generator, so that a batch is a function of its place in the run. Before this
@@ -15,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.audio.frames import DECIBEL, NOTHING, hertz_of, mel_of
 from regard.config.speech import SpeechConfig
 
 LOUDER = 10.0  # dB that a recording is made louder or softer by, at most
@@ -24,6 +27,7 @@ ROUND = (
 )
 PAUSES = 0.05, 0.5  # seconds between recordings that are joined
 EDGES = 0.15  # seconds of silence at most before and after
+POINTS = 5  # bands at which it is drawn how much louder they are; between them it changes evenly
 STRIPES, BANDS, TIMES = 2, 6, 10  # stripes of each kind; a stripe is at most 1 / BANDS, 1 / TIMES of all
 BLINK = (
     25  # frames of a stripe of time at most: behind a longer one a short word is gone, and only its text left
@@ -102,6 +106,25 @@ def coloured(shape: torch.Size, draw: Draw) -> Tensor:
     curve = torch.pow(torch.arange(1, white.shape[1] + 1), -slope)
     noise: Tensor = torch.fft.irfft(white * curve, size)[:, : shape[1]]
     return noise / noise.square().mean(1, keepdim=True).sqrt().clamp(min=1e-9)
+
+
+def voiced(frames: Tensor, how: SpeechConfig, draw: Draw) -> Tensor:
+    """Frames (B, T, mels) as of other throats and microphones."""
+    rows, time, bands = frames.shape
+    if how.throat:
+        factors = draw.between(1 - how.throat, 1 + how.throat, rows)
+        mels = torch.linspace(0, float(mel_of(torch.tensor(how.rate / 2))), bands + 2)
+        places = mel_of(hertz_of(mels[1:-1]) * factors[:, None]) / mels[1] - 1  # (B, mels)
+        places = places.clamp(0, bands - 1)
+        low = places.floor().clamp(max=bands - 2)
+        part = (places - low)[:, None, :]
+        at = low.long()[:, None, :].expand(rows, time, bands)
+        frames = frames.gather(2, at) * (1 - part) + frames.gather(2, at + 1) * part
+    if how.colour:
+        points = draw.between(-how.colour, how.colour, rows, 1, POINTS)
+        curve = F.interpolate(points, bands, mode="linear", align_corners=True)  # (B, 1, mels), dB
+        frames = (frames + curve * DECIBEL).clamp(min=NOTHING)
+    return frames
 
 
 def blotted(frames: Tensor, lengths: Tensor, share: float, draw: Draw) -> Tensor:

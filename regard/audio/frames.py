@@ -20,6 +20,7 @@ from regard.config.speech import SpeechConfig
 WINDOW, HOP = 0.025, 0.010  # seconds
 FLOOR = 1e-10  # no band is softer
 NOTHING = (math.log10(FLOOR) + 4) / 4  # a frame in which nothing sounds
+DECIBEL = 1 / 40  # what a frame grows by where it is so much louder
 _LINEAR, _KNEE = 200 / 3, 1000.0  # Hz a mel below the knee, and where it is
 _STEP = math.log(6.4) / 27  # a mel above it
 

@@ -29,6 +29,8 @@ class SpeechConfig:
     heard: float = 0.0  # seconds of the longest that was: longer ones are cut when transcribed; 0: as longest
     join: int = 1  # recordings, drawn anew, that are joined to one while training, at most; 1: none
     speed: float = 0.15  # recordings are made slower or faster by at most this share
+    throat: float = 0.1  # its bands are moved up or down by at most this share, as in another's voice
+    colour: float = 8.0  # dB that some bands are louder or softer by at most, as with another microphone
     noise: float = 0.5  # share of recordings that noise is added to
     mask: float = 0.6  # share of recordings with bands and times blotted out (SpecAugment)
     silence: float = 0.02  # share of rows that are noise alone, with no text
@@ -63,5 +65,7 @@ class SpeechConfig:
         between("speech.heard", self.heard, 0, 3600)
         between("speech.join", self.join, 1, 100)
         between("speech.speed", self.speed, 0, 0.5)
+        between("speech.throat", self.throat, 0, 0.5)
+        between("speech.colour", self.colour, 0, 40)
         for name in ("ctc", "joint", "noise", "mask", "silence"):
             between(f"speech.{name}", getattr(self, name), 0, 1)

@@ -14,7 +14,9 @@ from regard.audio.augment import (
     edged,
     harder,
     joined,
+    voiced,
 )
+from regard.audio.frames import DECIBEL, Framing
 from regard.config.speech import SpeechConfig
 
 
@@ -112,3 +114,34 @@ def test_recordings_are_joined_in_their_order_with_pauses_between() -> None:
         assert all(
             round(100 * PAUSES[0]) <= pause <= round(100 * PAUSES[1]) for pause in counts[1::2].tolist()
         )
+
+
+def heard(hertz: float) -> torch.Tensor:
+    """Frames (1, T, mels) of a tone, without those at the edges."""
+    return Framing(8000, 512, 64).frames(tone(hertz)[None])[:, 5:-5]
+
+
+def test_another_throat_moves_a_tone_by_at_most_its_share_and_its_loudness_by_little() -> None:
+    how = SpeechConfig(rate=8000, throat=0.2, colour=0.0)
+    found = voiced(heard(1500).expand(40, -1, -1), how, draw())
+    places = found.mean(1).argmax(1)
+    least, most = (int(heard(1500 * factor).mean(1).argmax()) for factor in (1 / 1.2, 1 / 0.8))
+    assert int(places.min()) >= least
+    assert int(places.max()) <= most
+    assert len(places.unique()) > 5
+    torch.testing.assert_close(found.amax((1, 2)), heard(1500).amax().expand(40), rtol=0, atol=3 * DECIBEL)
+
+
+def test_another_microphone_is_one_smooth_curve_for_all_of_a_recording() -> None:
+    how = SpeechConfig(rate=8000, throat=0.0, colour=6.0)
+    before = torch.rand(5, 30, 64)
+    curve = (voiced(before, how, draw()) - before) / DECIBEL  # dB
+    torch.testing.assert_close(curve, curve[:, :1].expand_as(curve), rtol=0, atol=1e-3)
+    assert 3 < float(curve.abs().max()) <= 6
+    assert float(curve.diff(dim=2).abs().max()) < 1  # from band to band
+    assert len(curve[:, 0, 0].unique()) == 5
+
+
+def test_neither_is_drawn_where_neither_is_asked_for() -> None:
+    before = torch.rand(2, 30, 64)
+    assert torch.equal(voiced(before, SpeechConfig(rate=8000, throat=0.0, colour=0.0), draw()), before)

@@ -20,7 +20,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "conv": {"speech.encoder": "conv", "attention.kind": "full", "attention.ahead": -1},
     "recurrent": {"speech.encoder": "recurrent", "attention.kind": "full", "attention.ahead": -1},
     "frames": {"speech.front": "frames"},
-    "plain recordings": {"speech.speed": 0.0, "speech.noise": 0.0, "speech.mask": 0.0},
+    "plain recordings": {f"speech.{key}": 0.0 for key in ("speed", "throat", "colour", "noise", "mask")},
 }
 SETTINGS: dict[str, Any] = {"model.encoder_layers": 3, "model.decoder_layers": 1, "train.batch_tokens": 512}
 SIZES = {"train": 1500, "valid": 60, "test": 200}  # calls

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.audio.augment import PAUSES, Draw, blotted, harder, joined
+from regard.audio.augment import PAUSES, Draw, blotted, harder, joined, voiced
 from regard.audio.frames import HOP, framing_of, lifted
 from regard.audio.sound import read_sound
 from regard.config import Config, TrainConfig, merge
@@ -92,6 +92,8 @@ class Maker:
             samples, lengths, empty = harder(samples, lengths, self.how, draw)
         heard = lengths // self.framing.hop
         frames = self.framing.frames(samples)[:, : int(heard.max())]
+        if draw is not None:
+            frames = voiced(frames, self.how, draw)
         frames = lifted(frames) if self.how.features == "whisper" else frames
         if draw is not None:
             frames = blotted(frames, heard, self.how.mask, draw)
