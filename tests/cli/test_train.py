@@ -56,6 +56,9 @@ def test_tsv_gzip_lists_windows_line_ends_and_settings_in_order(tmp_path: Path, 
     )
     assert done.returncode == 0, done.stderr
     assert "120 of 121 pairs" in done.stderr
+    assert (
+        "Hugging Face cannot (--set positions.kind=sinusoidal for that)" in done.stderr
+    )  # before the first step
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert (config["train"]["max_steps"], config["train"]["seed"]) == (5, 11)
     assert (config["model"]["d_model"], config["model"]["d_ff"]) == (16, 32)

@@ -36,6 +36,10 @@ from regard.training.objective import Evaluator
 SHORT_MINUTES = 120.0  # a run without a preset trains the tiny one unless it is given this long
 
 NEEDED = 200  # steps of a whole run, below which no preset translates (benchmarks/results/steps.md)
+LEAVING = (  # afterwards it would be too late
+    "positions are rotary: CTranslate2 and ONNX can hold this model, Hugging Face cannot "
+    "(--set positions.kind=sinusoidal for that)"
+)
 
 
 @dataclass(frozen=True)
@@ -250,6 +254,8 @@ def lesson_for(job: Job) -> Lesson:
     left = int((~objective.fitting(data.store)).sum())
     unfit = [objective.unfit(left, len(data.store))] if left else []
     names = " + ".join(path.name for path in pairs.valid.paths) if pairs.valid else "held-out training pairs"
+    if config.positions.kind == "rotary" and job.base is None:
+        job.reporter.said(LEAVING)
     return Lesson(
         with_dropout(config, kept),
         data.feed,
