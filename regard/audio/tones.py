@@ -23,6 +23,7 @@ KEYS = {
     for high, key in zip(_HIGH, row, strict=True)
 }
 METADATA = "metadata.tsv"
+PITCH = {"speech.speed": 0.0, "speech.throat": 0.0}  # to train with: a key at another pitch is another key
 
 
 class Call(NamedTuple):

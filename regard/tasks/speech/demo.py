@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.audio.tones import write_calls
+from regard.audio.tones import PITCH, write_calls
 from regard.tasks.speech import TASK
 from regard.tasks.task import command
 from regard.training.run import Asked
@@ -18,7 +18,7 @@ from regard.training.workspace import refuse_foreign
 
 TRAIN, VALID, TEST = 1500, 60, 200  # calls
 SHOWN = 3
-SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, Any] = PITCH | {
     "model.encoder_layers": 3,
     "model.decoder_layers": 1,
     "attention.ahead": 4,

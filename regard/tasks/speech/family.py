@@ -7,7 +7,7 @@ hears ahead stands in its table, for a window costs delay where it saves time.
 from pathlib import Path
 from typing import Any
 
-from regard.audio.tones import write_calls
+from regard.audio.tones import PITCH, write_calls
 from regard.tasks.task import Family
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -22,7 +22,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "frames": {"speech.front": "frames"},
     "plain recordings": {f"speech.{key}": 0.0 for key in ("speed", "throat", "colour", "noise", "mask")},
 }
-SETTINGS: dict[str, Any] = {"model.encoder_layers": 3, "model.decoder_layers": 1, "train.batch_tokens": 512}
+SETTINGS: dict[str, Any] = PITCH | {
+    "model.encoder_layers": 3,
+    "model.decoder_layers": 1,
+    "train.batch_tokens": 512,
+}
 SIZES = {"train": 1500, "valid": 60, "test": 200}  # calls
 
 
