@@ -309,4 +309,5 @@ def _remembered(
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:  # never whole in memory: a library with what debuggers need is large
+        return hashlib.file_digest(file, "sha256").hexdigest()
