@@ -75,11 +75,11 @@ class Running:
         lines = self.get("/metrics").body.decode().splitlines()
         return next(float(line.split()[-1]) for line in lines if line.startswith(f"{name} "))
 
-    def wait(self, status: str = "ready") -> None:
+    def wait(self, status: str = "ready", path: str = "/health") -> None:
         for _ in range(1200):
             assert self.process.poll() is None, "".join(self.said)
             with contextlib.suppress(OSError):
-                if self.get("/health").tree["status"] == status:
+                if self.get(path).tree["status"] == status:
                     return
             time.sleep(0.1)
         raise AssertionError(f"never {status}")

@@ -236,7 +236,7 @@ def test_nobody_is_left_when_the_front_is_killed(model, start):
 
 def test_a_file_is_fetched_where_the_addresses_begin_otherwise(model, start):
     with start("-m", f"en-de={model}", "--url-prefix", "/mt", ready=False) as server:
-        wait_until(lambda: server.get("/mt/health").status == 200)
+        server.wait(path="/mt/health")
         sent = form("a.txt", b"a b c", **PAIR)
         url = server.ask("POST", "/mt/translate_file", sent, content_type=KIND).tree["translatedFileUrl"]
         assert url.startswith(f"{server.url}/mt/download_file/")
