@@ -70,10 +70,14 @@ class Served:
         self.settle()
         self.port = int(log.read_text().split("127.0.0.1:")[1].split()[0])
 
+    def said(self, words: str) -> int:
+        """How often it has said so: other tests may have made it, or not, in this process."""
+        return self.log.read_text().count(words)
+
     def wait(self, words: str, times: int = 1) -> None:
         """Until it has said so."""
         until = time.monotonic() + LIMIT
-        while self.log.read_text().count(words) < times:
+        while self.said(words) < times:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
@@ -131,14 +135,16 @@ def test_the_second_worker_takes_little_memory_also_after_a_reload(served: Serve
         assert second < 0.3 * first
         assert second < weights
         if len(firsts) == 1:
+            reloads = served.said("reloaded")
             served.process.send_signal(signal.SIGHUP)
-            served.wait("reloaded")
+            served.wait("reloaded", reloads + 1)
             served.settle()
     assert firsts[1] < 1.2 * firsts[0], "what was loaded before is gone"
 
 
 def test_a_reload_under_load_loses_no_request(served: Served) -> None:
     before, found, done = served.workers(), [], threading.Event()
+    reloads = served.said("reloaded")
 
     def load(keep: bool, words: bool) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=LIMIT) if keep else None
@@ -152,7 +158,7 @@ def test_a_reload_under_load_loses_no_request(served: Served) -> None:
     for thread in threads:
         thread.start()
     served.process.send_signal(signal.SIGHUP)
-    served.wait("reloaded", 2)
+    served.wait("reloaded", reloads + 1)
     time.sleep(0.5)
     done.set()
     for thread in threads:
@@ -166,18 +172,19 @@ def test_a_reload_under_load_loses_no_request(served: Served) -> None:
 
 def test_one_that_dies_is_replaced(served: Served) -> None:
     served.settle()
-    before = served.workers()
+    before, died = served.workers(), served.said("another takes its place")
     os.kill(max(before), signal.SIGKILL)
-    served.wait("another takes its place")
+    served.wait("another takes its place", died + 1)
     assert served.ask()[0] == 200
     served.settle()
     assert len(served.workers() & before) == 1
 
 
 def test_all_begin_anew_where_the_mould_dies(served: Served) -> None:
-    (before,) = served.moulds()
+    served.settle()
+    (before,), died = served.moulds(), served.said("another takes its place")
     os.kill(before, signal.SIGKILL)
-    served.wait("another takes its place", 2)
+    served.wait("another takes its place", died + 1)
     until = time.monotonic() + LIMIT
     while (status := served.ask()[0]) != 200:
         assert status == 503  # by one whose mould has died, and who is about to end
